@@ -17,7 +17,7 @@ export default defineStrategy({
 
   // Called once for each run. Variables here belong to that run alone.
   create({ params, instruments, broker }) {
-    const instrument = instruments[0]!;
+    const instrument = instruments[0];
     const fast = new Sma(params.fast);
     const slow = new Sma(params.slow);
     const crossover = new Crossover();

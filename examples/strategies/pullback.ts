@@ -32,7 +32,7 @@ export default defineStrategy({
   instruments: { min: 1, max: 1 },
 
   create({ params, instruments, broker }) {
-    const instrument = instruments[0]!;
+    const instrument = instruments[0];
     const trend = new Sma(params.trend);
     const rsi = new Rsi(params.period);
     return {

@@ -5,6 +5,7 @@ import type { EngineMemory } from './memory.ts';
 import type { Params, ParamValues } from './params.ts';
 import type { Opening } from './portfolio.ts';
 import type { Signals } from './model-signals.ts';
+import type { SharedComputations } from './series/series-graph.ts';
 import type { Strategy } from './strategy.ts';
 
 export interface EngineSetup<P extends Params = Params> {
@@ -22,6 +23,11 @@ export interface EngineSetup<P extends Params = Params> {
   readonly venue?: VenueRules | undefined;
   /** Initial state of the account, instead of the cash of the configuration. */
   readonly opening?: Opening | undefined;
+  /**
+   * Indicators of earlier runs over the same bars, which this run uses and adds to. No bars can be
+   * appended to such a run.
+   */
+  readonly computations?: SharedComputations | undefined;
   /** Outputs of models. They must exist for a bar before `advance` reaches it. */
   readonly signals?: Signals | undefined;
 }

@@ -132,7 +132,7 @@ export class Engine {
     const run = this.#run;
     if (run.strategy !== undefined) return;
     run.portfolio.date(run.now);
-    run.strategy = startStrategy(this.#setup, run, this.#broker);
+    startStrategy(this.#setup, run, this.#broker);
   }
 
   /**
@@ -144,11 +144,21 @@ export class Engine {
   #takeSteps(end: number): void {
     this.#start();
     const run = this.#run;
-    const { working, portfolio, instruments, equity, cursors, fresh } = run;
+    const { working, portfolio, instruments, equity, cursors, fresh, wakeUp } = run;
+    run.series?.extend(run.times[end - 1]!);
+    wakeUp?.prepare(end);
     const { positions, marks } = portfolio;
     const { close } = run.histories[0]!;
     const canCoast = instruments.length === 1 && this.venue === undefined;
+    const canRest = canCoast && this.#margin === undefined;
     while (run.step < end && !run.isRuined) {
+      if (wakeUp !== undefined && canRest && working.length === 0) {
+        const next = wakeUp.next();
+        if (next > run.step) {
+          run.coast(next);
+          continue;
+        }
+      }
       const { step } = run;
       let isInMarket: boolean;
       if (canCoast && working.length === 0) {
@@ -166,11 +176,14 @@ export class Engine {
       // Equity is read from its column, since a number that a call returns may be allocated.
       if (equity[step]! <= 0) run.ruinedAt = step;
       else this.#margin?.check(isInMarket);
-      try {
-        if (run.fills.length > 0) this.#deliverFills();
-        run.strategy!.onBar();
-      } catch (error) {
-        throw new StrategyError(step, run.now, error);
+      if (wakeUp === undefined || wakeUp.isDue()) {
+        try {
+          if (run.fills.length > 0) this.#deliverFills();
+          run.strategy!.onBar();
+        } catch (error) {
+          throw new StrategyError(step, run.now, error);
+        }
+        wakeUp?.called();
       }
       run.step = step + 1;
     }

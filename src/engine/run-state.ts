@@ -9,7 +9,9 @@ import { Portfolio, Booking } from './portfolio.ts';
 import type { RunResult } from './run-result.ts';
 import type { Trade } from './round-trip.ts';
 import { mergeTimes, type Step } from './steps.ts';
+import type { SeriesGraph } from './series/series-graph.ts';
 import type { Fill, StrategyRun } from './strategy.ts';
+import type { WakeUp } from './wake-up.ts';
 
 /**
  * Number of steps without a bar after which an instrument is not traded at a venue and a margin
@@ -51,6 +53,10 @@ export class RunState {
   recorded = 0;
   /** The strategy, from the first step on. */
   strategy: StrategyRun | undefined;
+  /** Indicators that the strategy declares. */
+  series: SeriesGraph | undefined;
+  /** Undefined if the strategy is called in every step. */
+  wakeUp: WakeUp | undefined;
   /** Fills that the strategy has not been notified of. */
   fills: Fill[] = [];
   /** False outside of `create`, `onFill` and `onBar`, for example after an `await`. */
@@ -161,6 +167,32 @@ export class RunState {
         hideBar(this.instruments[index]!);
       }
     }
+    this.series?.advance();
+  }
+
+  /**
+   * Takes steps up to `end`, in which only the position of a single instrument is valued. Ends early
+   * if equity is lost.
+   */
+  coast(end: number): void {
+    const { portfolio, equity, step } = this;
+    const { cash } = portfolio;
+    const { close } = this.histories[0]!;
+    const position = portfolio.positions[0]!;
+    let next = step;
+    for (let value = Infinity; next < end && value > 0; next += 1) {
+      value = cash + position * close[next]!;
+      equity[next] = value;
+    }
+    const last = next - 1;
+    if (equity[last]! <= 0) this.ruinedAt = last;
+    portfolio.marks[0] = close[last]!;
+    this.cursors[0] = last;
+    this.fresh[0] = 1;
+    showBar(this.instruments[0]!, last);
+    if (position !== 0) this.stepsInMarket += next - step;
+    this.recorded = next;
+    this.step = next;
   }
 
   /** Values positions at the closes of the current step's bars. */

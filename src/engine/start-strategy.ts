@@ -1,25 +1,39 @@
 import type { EngineSetup } from './engine-setup.ts';
+import type { Instrument } from './instrument.ts';
 import { seededRandom } from './random.ts';
 import type { RunState } from './run-state.ts';
+import { SeriesGraph } from './series/series-graph.ts';
+import type { BarSeries } from './series/declared-series.ts';
 import { StrategyError } from './strategy-error.ts';
 import type { Broker, StrategyRun } from './strategy.ts';
+import { WakeUp } from './wake-up.ts';
 
-/** Creates the strategy of a run in its first step. @throws StrategyError */
+/** Creates the strategy of a run, with its indicators, in the first step. @throws StrategyError */
 export function startStrategy(
-  { strategy, params, config }: EngineSetup,
+  { strategy, params: values, config, computations }: EngineSetup,
   run: RunState,
   broker: Broker,
-): StrategyRun {
+): void {
+  // Copies, since a strategy that changes them would change this run or the next one.
+  const params = Object.freeze({ ...values });
+  const instruments = Object.freeze([...run.instruments]) as readonly [Instrument];
   try {
-    const started = strategy.create({
-      // Copies, since a strategy that changes them would change this run or the next one.
-      params: Object.freeze({ ...params }),
-      instruments: Object.freeze([...run.instruments]),
-      broker,
-      random: seededRandom(config.seed),
-    });
+    let indicators: unknown;
+    if (strategy.indicators !== undefined) {
+      const series = new SeriesGraph(run, computations);
+      indicators = strategy.indicators({
+        params,
+        instruments: series.bars as readonly [BarSeries],
+      });
+      run.series = series;
+    }
+    const condition = strategy.wakeOn?.(indicators);
+    if (condition !== undefined) run.wakeUp = new WakeUp(run, condition);
+    run.series?.close();
+    const random = seededRandom(config.seed);
+    const started = strategy.create({ params, instruments, indicators, broker, random });
     rejectAsync(started);
-    return started;
+    run.strategy = started;
   } catch (error) {
     throw new StrategyError(0, run.now, error);
   }

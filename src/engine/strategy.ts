@@ -1,6 +1,8 @@
 import type { Instrument } from './instrument.ts';
 import type { Order, OrderRequest } from './orders/order.ts';
 import { resolveParams, type Params, type ParamValues } from './params.ts';
+import type { Condition } from './series/condition.ts';
+import type { BarSeries } from './series/declared-series.ts';
 
 /** A fill, for the strategy. */
 export interface Fill {
@@ -43,10 +45,12 @@ export interface Broker {
   working(instrument?: Instrument): readonly Order[];
 }
 
-export interface StrategyContext<P extends Params = Params> {
+export interface StrategyContext<P extends Params = Params, I = unknown> {
   readonly params: ParamValues<P>;
   /** In the order of the spec's `universe.symbols`. */
-  readonly instruments: readonly Instrument[];
+  readonly instruments: readonly [Instrument, ...Instrument[]];
+  /** The result of `indicators`. */
+  readonly indicators: I;
   readonly broker: Broker;
   /** Uniform in [0, 1), seeded by `engine.seed`. Any other randomness makes a run unrepeatable. */
   random(): number;
@@ -60,7 +64,14 @@ export interface StrategyRun {
   onFill?(fill: Fill): void;
 }
 
-export interface Strategy<P extends Params = Params> {
+/** Inputs of the indicators of a strategy. */
+export interface IndicatorContext<P extends Params = Params> {
+  readonly params: ParamValues<P>;
+  /** The bars of each instrument, in the order of the spec's `universe.symbols`. */
+  readonly instruments: readonly [BarSeries, ...BarSeries[]];
+}
+
+export interface Strategy<P extends Params = Params, I = unknown> {
   /** Lower-case words joined by underscores. */
   readonly name: string;
   readonly description: string;
@@ -73,14 +84,27 @@ export interface Strategy<P extends Params = Params> {
   readonly shorts?: boolean;
   /** Returns what is wrong with a combination of parameters that are each valid alone. */
   check?(params: ParamValues<P>): string | undefined;
-  create(context: StrategyContext<P>): StrategyRun;
+  /**
+   * Declares the indicators of a run, for example `sma(asset.close, params.fast)`. Returns them in
+   * arrays and objects of any shape, which `wakeOn` and `create` receive.
+   */
+  indicators?(context: IndicatorContext<P>): I;
+  /**
+   * Returns the condition under which `onBar` is called. It is also called after every event of the
+   * account, such as a fill, the end of an order, a margin call or a latch. By default it is called
+   * in every step.
+   */
+  wakeOn?(indicators: I): Condition;
+  create(context: StrategyContext<P, I>): StrategyRun;
 }
 
 /**
  * Infers the types of a strategy's parameters from their declaration, and freezes it. All runs share
  * one definition, so the state of a run belongs in `create`.
  */
-export function defineStrategy<const P extends Params>(strategy: Strategy<P>): Strategy<P> {
+export function defineStrategy<const P extends Params, I>(
+  strategy: Strategy<P, I>,
+): Strategy<P, I> {
   Object.freeze(strategy.params);
   return Object.freeze(strategy);
 }
@@ -94,6 +118,12 @@ export function strategyFault(exported: unknown): string | undefined {
   }
   if (typeof description !== 'string') return `strategy ${name} has no description`;
   if (typeof create !== 'function') return `strategy ${name} has no function create`;
+  for (const optional of ['indicators', 'wakeOn'] as const) {
+    const method = (exported as Partial<Strategy>)[optional];
+    if (method !== undefined && typeof method !== 'function') {
+      return `${optional} of strategy ${name} is not a function`;
+    }
+  }
   if (typeof params !== 'object' || params === null) return `strategy ${name} has no params`;
   const odd = Object.entries(params).find(([, param]) => !isParam(param));
   if (odd) return `parameter ${odd[0]} is not made by integer(), number(), choice() or flag()`;

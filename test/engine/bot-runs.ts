@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import type { EngineConfig } from '../../src/engine/config.ts';
 import { Engine } from '../../src/engine/engine.ts';
 import { stepsOf } from '../../src/engine/steps.ts';
-import type { Fill } from '../../src/engine/strategy.ts';
+import type { Fill, Strategy } from '../../src/engine/strategy.ts';
 import { allocateBars } from '../../src/market/bars.ts';
 import { generatedBots } from './generated-bots.ts';
 import type { GeneratedBot, Intervention } from './generated-bots.ts';
@@ -28,20 +28,27 @@ export interface BotRun {
 }
 
 export function runBot(drawn: GeneratedBot): BotRun {
+  const seen: unknown[] = [];
+  const strategy = scripted(scriptOf(drawn, (scene, fill) => seen.push(viewOf(scene, fill))));
+  return { ...runWith(drawn, strategy), seen };
+}
+
+/** Runs a strategy on the markets, account, venue and interventions of a bot. */
+export function runWith(drawn: GeneratedBot, strategy: Strategy): Omit<BotRun, 'seen'> {
   const markets = Object.entries(namedMarkets(drawn.markets));
   const histories = markets.map(([name, bars]) => ({ symbol: name, bars }));
-  const seen: unknown[] = [];
   const engine = new Engine({
     instruments: drawn.isLive
       ? histories.map(({ symbol: name }) => ({ symbol: name, bars: allocateBars(0) }))
       : histories,
-    strategy: scripted(scriptOf(drawn, (scene, fill) => seen.push(viewOf(scene, fill)))),
+    strategy,
     params: {},
     config: drawn.config as EngineConfig,
     opening: drawn.opening,
     venue: drawn.venue?.rules,
   });
   const venue = drawn.venue && new SimulatedVenue(engine, drawn.venue.replies);
+  if (!drawn.isLive && drawn.between.length === 0) while (engine.advance(7));
   let step = 0;
   for (const bars of stepsOf(histories)) {
     for (const intervention of drawn.between[step] ?? []) intervene(engine, intervention);
@@ -50,7 +57,7 @@ export function runBot(drawn: GeneratedBot): BotRun {
     venue?.work(bars.time);
     step += 1;
   }
-  return { engine, venue, seen };
+  return { engine, venue };
 }
 
 function intervene(engine: Engine, intervention: Intervention): void {
@@ -88,7 +95,7 @@ function viewOf({ step, broker, instruments }: Scene, fill: Fill | undefined): u
 }
 
 /** Everything that must stay the same of a run; the events come first. */
-export function linesOf({ engine, seen }: BotRun): string[] {
+export function linesOf({ engine, seen }: Pick<BotRun, 'engine' | 'seen'>): string[] {
   const { journal, time, equity, trades, openTrades, ...rest } = engine.result();
   const { done } = engine;
   const { marks, isRuined } = engine.run;

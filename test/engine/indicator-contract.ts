@@ -1,6 +1,12 @@
 import { describe, expect, test } from 'vitest';
 
+import { Engine } from '../../src/engine/engine.ts';
 import type { Indicator } from '../../src/engine/indicators/indicator.ts';
+import type { BarSeries, Series } from '../../src/engine/series/declared-series.ts';
+import { stepsOf } from '../../src/engine/steps.ts';
+import { defineStrategy } from '../../src/engine/strategy.ts';
+import { allocateBars, barsFromRows } from '../../src/market/bars.ts';
+import { ENGINE_DEFAULTS } from './market.ts';
 
 export interface Bar {
   /** Opening instant, milliseconds since the epoch. */
@@ -18,6 +24,8 @@ export interface IndicatorCase {
   /** The bar at which it becomes ready, from 1. */
   readonly readyAt: number;
   readonly start: () => RunningIndicator;
+  /** The series of `value` and of the other lines. */
+  readonly declare: (bars: BarSeries) => readonly Series[];
   /** Constructor calls that must throw, by the name of the invalid parameter. */
   readonly refused: readonly (readonly [parameter: string, construct: () => Indicator])[];
 }
@@ -31,7 +39,7 @@ export interface RunningIndicator {
 
 /** Tests that every indicator must pass. */
 export function indicatorContract(subject: IndicatorCase): void {
-  const { name, readyAt, start, refused } = subject;
+  const { name, readyAt, start, declare, refused } = subject;
 
   describe(`${name} keeps the contract of indicators`, () => {
     test.each([
@@ -82,11 +90,53 @@ export function indicatorContract(subject: IndicatorCase): void {
       expect(seen).toEqual(record(start(), bars));
     });
 
+    test.each([
+      ['a backtest', false],
+      ['a live run', true],
+    ])('declared, it has the same values in %s as by steps', (_, isLive) => {
+      const bars = centMarket(5, 300);
+      expect(runDeclared(declare, bars, isLive)).toEqual(record(start(), bars));
+    });
+
     test.each(refused)('an impossible %s is refused by name', (parameter, construct) => {
       expect(construct).toThrow(RangeError);
       expect(construct).toThrow(new RegExp(`^${parameter} must be `));
     });
   });
+}
+
+/** The values of declared series at each bar of a run. */
+function runDeclared(
+  declare: IndicatorCase['declare'],
+  market: readonly Bar[],
+  isLive: boolean,
+): number[][] {
+  const rows = market.map(
+    ({ time, open, high, low, close, volume }) => [time, open, high, low, close, volume] as const,
+  );
+  const history = [{ symbol: 'X', bars: barsFromRows(rows) }];
+  const seen: number[][] = [];
+  const engine = new Engine({
+    instruments: isLive ? [{ symbol: 'X', bars: allocateBars(0) }] : history,
+    strategy: defineStrategy({
+      name: 'reader',
+      description: 'Reads declared series.',
+      params: {},
+      indicators: ({ instruments: [bars] }) => declare(bars),
+      create: ({ indicators }) => ({
+        onBar: () => seen.push(indicators.map(({ value }) => value)),
+      }),
+    }),
+    params: {},
+    config: ENGINE_DEFAULTS,
+  });
+  if (isLive) {
+    for (const step of stepsOf(history)) {
+      engine.append(step);
+      engine.advance(1);
+    }
+  } else while (engine.advance(64));
+  return seen;
 }
 
 /** All outputs after each bar. */

@@ -19,6 +19,7 @@ import {
 } from 'trading-signals';
 import { describe, expect, test } from 'vitest';
 
+import * as api from '../../src/engine/api.ts';
 import { Adx } from '../../src/engine/indicators/adx.ts';
 import { Atr } from '../../src/engine/indicators/atr.ts';
 import { Bollinger } from '../../src/engine/indicators/bollinger.ts';
@@ -32,12 +33,16 @@ import { Macd } from '../../src/engine/indicators/macd.ts';
 import { Obv } from '../../src/engine/indicators/obv.ts';
 import { Rsi } from '../../src/engine/indicators/rsi.ts';
 import { Sma } from '../../src/engine/indicators/sma.ts';
-import { StandardDeviation } from '../../src/engine/indicators/standard-deviation.ts';
+import {
+  StandardDeviation,
+  standardDeviation,
+} from '../../src/engine/indicators/standard-deviation.ts';
 import { Stochastic } from '../../src/engine/indicators/stochastic.ts';
 import { Vwap } from '../../src/engine/indicators/vwap.ts';
 import { WilderAverage } from '../../src/engine/indicators/wilder.ts';
 import { Wma } from '../../src/engine/indicators/wma.ts';
 import { ZScore } from '../../src/engine/indicators/z-score.ts';
+import type { BarSeries, Lines, Series } from '../../src/engine/series/declared-series.ts';
 import {
   barAt,
   centMarket,
@@ -99,6 +104,13 @@ const start = {
     run(new Vwap(), (it, bar) => it.next(bar.time, bar.high, bar.low, bar.close, bar.volume)),
 };
 
+/** The lines of a channel as `run` lists them. */
+const CHANNEL = ['middle', 'upper', 'middle', 'lower'] as const;
+
+function seriesOf<L extends string>(declared: Lines<L>, ...names: readonly L[]): Series[] {
+  return names.map((name) => declared[name]);
+}
+
 /** Invalid periods. */
 const refusedPeriods = (
   parameter: string,
@@ -111,36 +123,43 @@ const CASES: readonly IndicatorCase[] = [
     name: `Sma(${period})`,
     readyAt: period,
     start: () => start.sma(period),
+    declare: (bars: BarSeries) => [api.sma(bars.close, period)],
     refused: refusedPeriods('period', (bad) => new Sma(bad)),
   })),
   ...[1, 10].map((period) => ({
     name: `Ema(${period})`,
     readyAt: period,
     start: () => start.ema(period),
+    declare: (bars: BarSeries) => [api.ema(bars.close, period)],
     refused: refusedPeriods('period', (bad) => new Ema(bad)),
   })),
   ...[1, 10].map((period) => ({
     name: `Wma(${period})`,
     readyAt: period,
     start: () => start.wma(period),
+    declare: (bars: BarSeries) => [api.wma(bars.close, period)],
     refused: refusedPeriods('period', (bad) => new Wma(bad)),
   })),
   {
     name: 'WilderAverage(10)',
     readyAt: 10,
     start: () => start.wilder(10),
+    declare: (bars: BarSeries) => [api.wilder(bars.close, 10)],
     refused: refusedPeriods('period', (bad) => new WilderAverage(bad)),
   },
   ...[1, 14].map((period) => ({
     name: `Rsi(${period})`,
     readyAt: period + 1,
     start: () => start.rsi(period),
+    declare: (bars: BarSeries) => [api.rsi(bars.close, period)],
     refused: refusedPeriods('period', (bad) => new Rsi(bad)),
   })),
   {
     name: 'Macd(12, 26, 9)',
     readyAt: 26 + 9 - 1,
     start: () => start.macd(12, 26, 9),
+    declare: (bars: BarSeries) =>
+      seriesOf(api.macd(bars.close), 'macd', 'macd', 'signal', 'histogram'),
     refused: [
       ...refusedPeriods('fast', (bad) => new Macd(bad, 26, 9)),
       ...refusedPeriods('slow', (bad) => new Macd(12, bad, 9)),
@@ -153,12 +172,14 @@ const CASES: readonly IndicatorCase[] = [
     name: 'StandardDeviation(20)',
     readyAt: 20,
     start: () => start.deviation(20),
+    declare: (bars: BarSeries) => [standardDeviation(bars.close, 20)],
     refused: refusedPeriods('period', (bad) => new StandardDeviation(bad)),
   },
   {
     name: 'Bollinger(20, 2)',
     readyAt: 20,
     start: () => start.bollinger(20, 2),
+    declare: (bars: BarSeries) => seriesOf(api.bollinger(bars.close), ...CHANNEL),
     refused: [
       ...refusedPeriods('period', (bad) => new Bollinger(bad, 2)),
       ['period', () => new Bollinger(1, 2)],
@@ -170,6 +191,7 @@ const CASES: readonly IndicatorCase[] = [
     name: 'ZScore(20)',
     readyAt: 20,
     start: () => start.zScore(20),
+    declare: (bars: BarSeries) => [api.zScore(bars.close, 20)],
     refused: [
       ...refusedPeriods('period', (bad) => new ZScore(bad)),
       ['period', () => new ZScore(1)],
@@ -179,6 +201,7 @@ const CASES: readonly IndicatorCase[] = [
     name: 'Correlation(20)',
     readyAt: 20,
     start: () => start.correlation(20),
+    declare: (bars: BarSeries) => [api.correlation(bars.close, bars.volume, 20)],
     refused: [
       ...refusedPeriods('period', (bad) => new Correlation(bad)),
       ['period', () => new Correlation(1)],
@@ -188,18 +211,21 @@ const CASES: readonly IndicatorCase[] = [
     name: 'Atr(14)',
     readyAt: 14,
     start: () => start.atr(14),
+    declare: (bars: BarSeries) => [api.atr(bars)],
     refused: refusedPeriods('period', (bad) => new Atr(bad)),
   },
   ...[1, 14].map((period) => ({
     name: `Adx(${period})`,
     readyAt: 2 * period,
     start: () => start.adx(period),
+    declare: (bars: BarSeries) => seriesOf(api.adx(bars, period), 'adx', 'plusDi', 'minusDi'),
     refused: refusedPeriods('period', (bad) => new Adx(bad)),
   })),
   {
     name: 'Stochastic(14, 3, 5)',
     readyAt: 14 + 3 + 5 - 2,
     start: () => start.stochastic(14, 3, 5),
+    declare: (bars: BarSeries) => seriesOf(api.stochastic(bars, 14, 3, 5), 'k', 'k', 'd'),
     refused: [
       ...refusedPeriods('k', (bad) => new Stochastic(bad, 3, 5)),
       ...refusedPeriods('smooth', (bad) => new Stochastic(14, bad, 5)),
@@ -210,6 +236,7 @@ const CASES: readonly IndicatorCase[] = [
     name: `Donchian(${period})`,
     readyAt: period,
     start: () => start.donchian(period),
+    declare: (bars: BarSeries) => seriesOf(api.donchian(bars, period), ...CHANNEL),
     refused: refusedPeriods('period', (bad) => new Donchian(bad)),
   })),
   ...(
@@ -221,14 +248,27 @@ const CASES: readonly IndicatorCase[] = [
     name: `Keltner(${period}, ${atrPeriod}, 2)`,
     readyAt: 20,
     start: () => start.keltner(period, atrPeriod, 2),
+    declare: (bars: BarSeries) => seriesOf(api.keltner(bars, period, atrPeriod, 2), ...CHANNEL),
     refused: [
       ...refusedPeriods('period', (bad) => new Keltner(bad, 10, 2)),
       ...refusedPeriods('atrPeriod', (bad) => new Keltner(20, bad, 2)),
       ['multiplier', () => new Keltner(20, 10, -1)] as const,
     ],
   })),
-  { name: 'Obv', readyAt: 1, start: start.obv, refused: [] },
-  { name: 'Vwap', readyAt: 1, start: start.vwap, refused: [] },
+  {
+    name: 'Obv',
+    readyAt: 1,
+    start: start.obv,
+    declare: (bars) => [api.obv(bars)],
+    refused: [],
+  },
+  {
+    name: 'Vwap',
+    readyAt: 1,
+    start: start.vwap,
+    declare: (bars) => [api.vwap(bars)],
+    refused: [],
+  },
 ];
 
 CASES.forEach(indicatorContract);

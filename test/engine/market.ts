@@ -206,7 +206,7 @@ export function scripted({
         context,
         broker,
         instruments,
-        order: (request) => broker.order({ instrument: instruments[0]!, ...request }),
+        order: (request) => broker.order({ instrument: instruments[0], ...request }),
         buy: (quantity, more) => scene.order({ side: 'buy', quantity, ...more }),
         sell: (quantity, more) => scene.order({ side: 'sell', quantity, ...more }),
       };

@@ -160,7 +160,7 @@ describe('messages_kept_for_cancels', () => {
       create: ({ broker, instruments: [instrument] }) => ({
         onBar() {
           for (let i = 0; i < 5; i += 1) {
-            broker.order({ instrument: instrument!, side: 'buy', quantity: 1, ...limit });
+            broker.order({ instrument: instrument, side: 'buy', quantity: 1, ...limit });
           }
         },
       }),

@@ -126,7 +126,7 @@ describe('firm thresholds', () => {
         onBar() {
           broker.target(y!, 0.02);
           for (const quantity of [7, 8])
-            reasons.push(broker.order({ instrument: x!, side: 'buy', quantity }).reason);
+            reasons.push(broker.order({ instrument: x, side: 'buy', quantity }).reason);
         },
       }),
     });

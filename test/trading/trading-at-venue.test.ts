@@ -54,7 +54,7 @@ function setupOf({ onStep, onFill, config, rules, opening }: Options): SessionSe
     create(context) {
       const { broker, instruments } = context;
       const [x, y] = instruments;
-      const of = (symbol: 'X' | 'Y') => (symbol === 'X' ? x! : y!);
+      const of = (symbol: 'X' | 'Y') => (symbol === 'X' ? x : y!);
       let at = 0;
       const scene: Scene = {
         ...context,
@@ -487,7 +487,7 @@ test('only reports of the venue fill an order, and the strategy is notified with
   const session = scripted({
     onStep: (at, { order, broker, instruments }) => {
       if (at === 0) order({ side: 'buy', quantity: 2.57, type: 'limit', limit: 99.9 });
-      heard.push(broker.position(instruments[0]!));
+      heard.push(broker.position(instruments[0]));
     },
     onFill: ({ quantity, price, fee, order }) => heard.push([order.id, quantity, price, fee]),
   });

@@ -219,7 +219,7 @@ const [FIRST, SECOND, THIRD] = [...stepsOf([{ symbol: 'X', bars: bars(flat(3)) }
 ];
 
 const rest = ({ broker, instruments }: StrategyContext, limit: number): void => {
-  broker.order({ instrument: instruments[0]!, side: 'buy', quantity: 1, type: 'limit', limit });
+  broker.order({ instrument: instruments[0], side: 'buy', quantity: 1, type: 'limit', limit });
 };
 
 const resting = (order: number, limit: number) => ({
@@ -382,7 +382,7 @@ describe('a failing strategy', () => {
   it('that loses everything ends its session as ruined', () => {
     const session = scripted(
       (step, { broker, instruments }) => {
-        if (step === 0) broker.target(instruments[0]!, 2);
+        if (step === 0) broker.target(instruments[0], 2);
       },
       { config: { account: { model: 'margin', initial: 0.1, maintenance: 0 } } },
     );

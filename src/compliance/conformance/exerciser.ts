@@ -42,7 +42,7 @@ export function newExerciser(): Exerciser {
       const hands: Hands = {
         broker,
         instruments,
-        order: (request) => broker.order({ ...request, instrument: instruments[0]! }),
+        order: (request) => broker.order({ ...request, instrument: instruments[0] }),
       };
       return {
         onFill: (fill) => void fills.push(fill),

@@ -1,6 +1,8 @@
 import { trueRange } from './atr.ts';
 import { checkPeriod, type Indicator } from './indicator.ts';
 import { WilderAverage } from './wilder.ts';
+import type { IndicatorKind } from '../series/computation.ts';
+import { declare, type BarSeries, type Lines } from '../series/declared-series.ts';
 
 /**
  * Average directional index (Wilder, 1978), 0 to 100, with the directional indicators `plusDi` and
@@ -66,3 +68,24 @@ export class Adx implements Indicator {
 function percentage(part: number, whole: number): number {
   return whole === 0 ? 0 : 100 * (part / whole);
 }
+
+/** Declares {@link Adx}. */
+export function adx(bars: Pick<BarSeries, 'high' | 'low' | 'close'>, period = 14): Lines<AdxLine> {
+  return declare(ADX, [bars.high, bars.low, bars.close], [period]);
+}
+
+type AdxLine = 'adx' | 'plusDi' | 'minusDi';
+
+const ADX: IndicatorKind<[period: number], Adx, AdxLine> = {
+  name: 'adx',
+  lines: ['adx', 'plusDi', 'minusDi'],
+  start: (period) => new Adx(period),
+  fill(machine, [high, low, close], [index, plusDi, minusDi], from, to) {
+    for (let at = from; at < to; at++) {
+      machine.next(high[at]!, low[at]!, close[at]!);
+      index[at] = machine.value;
+      plusDi[at] = machine.plusDi;
+      minusDi[at] = machine.minusDi;
+    }
+  },
+};

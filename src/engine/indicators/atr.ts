@@ -1,5 +1,7 @@
 import type { Indicator } from './indicator.ts';
 import { WilderAverage } from './wilder.ts';
+import type { IndicatorKind } from '../series/computation.ts';
+import { declare, type BarSeries, type Series } from '../series/declared-series.ts';
 
 /**
  * Average true range (Wilder, 1978): Wilder's average of the true range, which for the first bar
@@ -37,3 +39,17 @@ export class Atr implements Indicator {
 export function trueRange(high: number, low: number, previousClose: number): number {
   return Math.max(high, previousClose) - Math.min(low, previousClose);
 }
+
+/** Declares {@link Atr}. */
+export function atr(bars: Pick<BarSeries, 'high' | 'low' | 'close'>, period = 14): Series {
+  return declare(ATR, [bars.high, bars.low, bars.close], [period]).value;
+}
+
+const ATR: IndicatorKind<[period: number], Atr, 'value'> = {
+  name: 'atr',
+  lines: ['value'],
+  start: (period) => new Atr(period),
+  fill(machine, [high, low, close], [value], from, to) {
+    for (let at = from; at < to; at++) value[at] = machine.next(high[at]!, low[at]!, close[at]!);
+  },
+};

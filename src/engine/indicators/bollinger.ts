@@ -1,5 +1,7 @@
 import { checkMultiplier, checkPeriod, type Indicator } from './indicator.ts';
 import { RollingMoments } from './rolling-moments.ts';
+import type { IndicatorKind } from '../series/computation.ts';
+import { declare, type Lines, type Series } from '../series/declared-series.ts';
 
 /**
  * Bollinger bands: `middle` is the simple moving average, `upper` and `lower` lie `k` standard
@@ -49,3 +51,24 @@ export class Bollinger implements Indicator {
     return this.mean;
   }
 }
+
+/** Declares {@link Bollinger} bands of `input`. */
+export function bollinger(input: Series, period = 20, k = 2): Lines<BollingerLine> {
+  return declare(BOLLINGER, [input], [period, k]);
+}
+
+type BollingerLine = 'middle' | 'upper' | 'lower';
+
+const BOLLINGER: IndicatorKind<[period: number, k: number], Bollinger, BollingerLine> = {
+  name: 'bollinger',
+  lines: ['middle', 'upper', 'lower'],
+  start: (period, k) => new Bollinger(period, k),
+  fill(machine, [input], [middle, upper, lower], from, to) {
+    for (let at = from; at < to; at++) {
+      machine.next(input[at]!);
+      middle[at] = machine.middle;
+      upper[at] = machine.upper;
+      lower[at] = machine.lower;
+    }
+  },
+};

@@ -1,6 +1,8 @@
 import { checkPeriod, type Indicator } from './indicator.ts';
 import { RollingMoments } from './rolling-moments.ts';
 import { CompensatedSum, covariance } from './sums.ts';
+import type { IndicatorKind } from '../series/computation.ts';
+import { declare, type Series } from '../series/declared-series.ts';
 
 /**
  * Pearson correlation of the last `period` pairs, −1 to 1. Ready at bar `period`, which is at
@@ -48,3 +50,17 @@ export class Correlation implements Indicator {
     return Math.min(Math.max(coefficient, -1), 1);
   }
 }
+
+/** Declares {@link Correlation} of `a` and `b`. */
+export function correlation(a: Series, b: Series, period: number): Series {
+  return declare(CORRELATION, [a, b], [period]).value;
+}
+
+const CORRELATION: IndicatorKind<[period: number], Correlation, 'value'> = {
+  name: 'correlation',
+  lines: ['value'],
+  start: (period) => new Correlation(period),
+  fill(machine, [a, b], [value], from, to) {
+    for (let at = from; at < to; at++) value[at] = machine.next(a[at]!, b[at]!);
+  },
+};

@@ -1,5 +1,7 @@
 import { checkPeriod, type Indicator } from './indicator.ts';
 import { RollingMaximum } from './rolling-maximum.ts';
+import type { IndicatorKind } from '../series/computation.ts';
+import { declare, type BarSeries, type Lines } from '../series/declared-series.ts';
 
 /**
  * Donchian channel: the highest high and the lowest low of the last `period` bars, and `middle`
@@ -45,3 +47,24 @@ export class Donchian implements Indicator {
     return this.middle;
   }
 }
+
+/** Declares {@link Donchian}. */
+export function donchian(bars: Pick<BarSeries, 'high' | 'low'>, period = 20): Lines<DonchianLine> {
+  return declare(DONCHIAN, [bars.high, bars.low], [period]);
+}
+
+type DonchianLine = 'middle' | 'upper' | 'lower';
+
+const DONCHIAN: IndicatorKind<[period: number], Donchian, DonchianLine> = {
+  name: 'donchian',
+  lines: ['middle', 'upper', 'lower'],
+  start: (period) => new Donchian(period),
+  fill(machine, [high, low], [middle, upper, lower], from, to) {
+    for (let at = from; at < to; at++) {
+      machine.next(high[at]!, low[at]!);
+      middle[at] = machine.middle;
+      upper[at] = machine.upper;
+      lower[at] = machine.lower;
+    }
+  },
+};

@@ -1,4 +1,6 @@
 import { checkPeriod, type Indicator } from './indicator.ts';
+import type { IndicatorKind } from '../series/computation.ts';
+import { declare, type Series } from '../series/declared-series.ts';
 
 /**
  * Exponential moving average: the mean of the first `period` values, then
@@ -37,3 +39,17 @@ export class Ema implements Indicator {
     return this.value;
   }
 }
+
+/** Declares {@link Ema} of `input`. */
+export function ema(input: Series, period: number): Series {
+  return declare(EMA, [input], [period]).value;
+}
+
+const EMA: IndicatorKind<[period: number], Ema, 'value'> = {
+  name: 'ema',
+  lines: ['value'],
+  start: (period) => new Ema(period),
+  fill(machine, [input], [value], from, to) {
+    for (let at = from; at < to; at++) value[at] = machine.next(input[at]!);
+  },
+};

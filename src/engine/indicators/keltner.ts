@@ -1,6 +1,8 @@
 import { Atr } from './atr.ts';
 import { Ema } from './ema.ts';
 import { checkMultiplier, checkPeriod, type Indicator } from './indicator.ts';
+import type { IndicatorKind } from '../series/computation.ts';
+import { declare, type BarSeries, type Lines } from '../series/declared-series.ts';
 
 /**
  * Keltner channel in Raschke's form: `middle` is the exponential average of the close; `upper` and
@@ -46,3 +48,33 @@ export class Keltner implements Indicator {
     return this.middle;
   }
 }
+
+/** Declares {@link Keltner}. */
+export function keltner(
+  bars: Pick<BarSeries, 'high' | 'low' | 'close'>,
+  period = 20,
+  atrPeriod = 10,
+  multiplier = 2,
+): Lines<KeltnerLine> {
+  return declare(KELTNER, [bars.high, bars.low, bars.close], [period, atrPeriod, multiplier]);
+}
+
+type KeltnerLine = 'middle' | 'upper' | 'lower';
+
+const KELTNER: IndicatorKind<
+  [period: number, atrPeriod: number, multiplier: number],
+  Keltner,
+  KeltnerLine
+> = {
+  name: 'keltner',
+  lines: ['middle', 'upper', 'lower'],
+  start: (period, atrPeriod, multiplier) => new Keltner(period, atrPeriod, multiplier),
+  fill(machine, [high, low, close], [middle, upper, lower], from, to) {
+    for (let at = from; at < to; at++) {
+      machine.next(high[at]!, low[at]!, close[at]!);
+      middle[at] = machine.middle;
+      upper[at] = machine.upper;
+      lower[at] = machine.lower;
+    }
+  },
+};

@@ -1,5 +1,7 @@
 import { Ema } from './ema.ts';
 import { checkPeriod, type Indicator } from './indicator.ts';
+import type { IndicatorKind } from '../series/computation.ts';
+import { declare, type Lines, type Series } from '../series/declared-series.ts';
 
 /**
  * Moving average convergence/divergence (Appel): `macd` is the fast exponential average
@@ -45,3 +47,24 @@ export class Macd implements Indicator {
     return this.macd;
   }
 }
+
+/** Declares {@link Macd} of `input`. */
+export function macd(input: Series, fast = 12, slow = 26, signal = 9): Lines<MacdLine> {
+  return declare(MACD, [input], [fast, slow, signal]);
+}
+
+type MacdLine = 'macd' | 'signal' | 'histogram';
+
+const MACD: IndicatorKind<[fast: number, slow: number, signal: number], Macd, MacdLine> = {
+  name: 'macd',
+  lines: ['macd', 'signal', 'histogram'],
+  start: (fast, slow, signal) => new Macd(fast, slow, signal),
+  fill(machine, [input], [difference, signal, histogram], from, to) {
+    for (let at = from; at < to; at++) {
+      machine.next(input[at]!);
+      difference[at] = machine.macd;
+      signal[at] = machine.signal;
+      histogram[at] = machine.histogram;
+    }
+  },
+};

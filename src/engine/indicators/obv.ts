@@ -1,4 +1,6 @@
 import type { Indicator } from './indicator.ts';
+import type { IndicatorKind } from '../series/computation.ts';
+import { declare, type BarSeries, type Series } from '../series/declared-series.ts';
 
 /**
  * On-balance volume (Granville): the volume of bars that closed higher minus the volume of bars
@@ -26,3 +28,17 @@ export class Obv implements Indicator {
     return this.balance;
   }
 }
+
+/** Declares {@link Obv}. */
+export function obv(bars: Pick<BarSeries, 'close' | 'volume'>): Series {
+  return declare(OBV, [bars.close, bars.volume], []).value;
+}
+
+const OBV: IndicatorKind<[], Obv, 'value'> = {
+  name: 'obv',
+  lines: ['value'],
+  start: () => new Obv(),
+  fill(machine, [close, volume], [value], from, to) {
+    for (let at = from; at < to; at++) value[at] = machine.next(close[at]!, volume[at]!);
+  },
+};

@@ -1,5 +1,7 @@
 import type { Indicator } from './indicator.ts';
 import { WilderAverage } from './wilder.ts';
+import type { IndicatorKind } from '../series/computation.ts';
+import { declare, type Series } from '../series/declared-series.ts';
 
 /**
  * Relative strength index (Wilder, 1978), 0 to 100: the share of gains in all movement, both
@@ -40,3 +42,17 @@ export class Rsi implements Indicator {
     return this.value;
   }
 }
+
+/** Declares {@link Rsi} of `input`. */
+export function rsi(input: Series, period: number): Series {
+  return declare(RSI, [input], [period]).value;
+}
+
+const RSI: IndicatorKind<[period: number], Rsi, 'value'> = {
+  name: 'rsi',
+  lines: ['value'],
+  start: (period) => new Rsi(period),
+  fill(machine, [input], [value], from, to) {
+    for (let at = from; at < to; at++) value[at] = machine.next(input[at]!);
+  },
+};

@@ -1,5 +1,7 @@
 import { checkPeriod, type Indicator } from './indicator.ts';
 import { RollingSum } from './sums.ts';
+import type { IndicatorKind } from '../series/computation.ts';
+import { declare, type Series } from '../series/declared-series.ts';
 
 /**
  * Simple moving average. Ready at bar `period`.
@@ -26,3 +28,17 @@ export class Sma implements Indicator {
     return Number.isFinite(x) ? this.window.roll(x) : this.value;
   }
 }
+
+/** Declares {@link Sma} of `input`. */
+export function sma(input: Series, period: number): Series {
+  return declare(SMA, [input], [period]).value;
+}
+
+const SMA: IndicatorKind<[period: number], Sma, 'value'> = {
+  name: 'sma',
+  lines: ['value'],
+  start: (period) => new Sma(period),
+  fill(machine, [input], [value], from, to) {
+    for (let at = from; at < to; at++) value[at] = machine.next(input[at]!);
+  },
+};

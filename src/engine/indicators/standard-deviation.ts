@@ -1,5 +1,7 @@
 import { checkPeriod, type Indicator } from './indicator.ts';
 import { RollingMoments } from './rolling-moments.ts';
+import type { IndicatorKind } from '../series/computation.ts';
+import { declare, type Series } from '../series/declared-series.ts';
 
 /**
  * Rolling standard deviation of the population (divisor `period`, not `period − 1`). Ready at bar
@@ -29,3 +31,17 @@ export class StandardDeviation implements Indicator {
     return this.deviation;
   }
 }
+
+/** Declares {@link StandardDeviation} of `input`. */
+export function standardDeviation(input: Series, period: number): Series {
+  return declare(STANDARD_DEVIATION, [input], [period]).value;
+}
+
+const STANDARD_DEVIATION: IndicatorKind<[period: number], StandardDeviation, 'value'> = {
+  name: 'standardDeviation',
+  lines: ['value'],
+  start: (period) => new StandardDeviation(period),
+  fill(machine, [input], [value], from, to) {
+    for (let at = from; at < to; at++) value[at] = machine.next(input[at]!);
+  },
+};

@@ -1,6 +1,8 @@
 import { checkPeriod, type Indicator } from './indicator.ts';
 import { RollingMaximum } from './rolling-maximum.ts';
 import { Sma } from './sma.ts';
+import type { IndicatorKind } from '../series/computation.ts';
+import { declare, type BarSeries, type Lines } from '../series/declared-series.ts';
 
 /**
  * Stochastic oscillator (Lane), 0 to 100: where the close lies between the lowest low and the
@@ -49,3 +51,32 @@ export class Stochastic implements Indicator {
     return this.k;
   }
 }
+
+/** Declares {@link Stochastic}. */
+export function stochastic(
+  bars: Pick<BarSeries, 'high' | 'low' | 'close'>,
+  k = 14,
+  smooth = 3,
+  d = 3,
+): Lines<StochasticLine> {
+  return declare(STOCHASTIC, [bars.high, bars.low, bars.close], [k, smooth, d]);
+}
+
+type StochasticLine = 'k' | 'd';
+
+const STOCHASTIC: IndicatorKind<
+  [k: number, smooth: number, d: number],
+  Stochastic,
+  StochasticLine
+> = {
+  name: 'stochastic',
+  lines: ['k', 'd'],
+  start: (k, smooth, d) => new Stochastic(k, smooth, d),
+  fill(machine, [high, low, close], [k, d], from, to) {
+    for (let at = from; at < to; at++) {
+      machine.next(high[at]!, low[at]!, close[at]!);
+      k[at] = machine.k;
+      d[at] = machine.d;
+    }
+  },
+};

@@ -1,4 +1,6 @@
 import type { Indicator } from './indicator.ts';
+import type { IndicatorKind } from '../series/computation.ts';
+import { declare, type BarSeries, type Series } from '../series/declared-series.ts';
 
 const DAY_MS = 86_400_000;
 
@@ -38,3 +40,18 @@ export class Vwap implements Indicator {
     return this.average;
   }
 }
+
+/** Declares {@link Vwap}. */
+export function vwap(bars: BarSeries): Series {
+  return declare(VWAP, [bars.time, bars.high, bars.low, bars.close, bars.volume], []).value;
+}
+
+const VWAP: IndicatorKind<[], Vwap, 'value'> = {
+  name: 'vwap',
+  lines: ['value'],
+  start: () => new Vwap(),
+  fill(machine, [time, high, low, close, volume], [value], from, to) {
+    for (let at = from; at < to; at++)
+      value[at] = machine.next(time[at]!, high[at]!, low[at]!, close[at]!, volume[at]!);
+  },
+};

@@ -1,4 +1,6 @@
 import { checkPeriod, type Indicator } from './indicator.ts';
+import type { IndicatorKind } from '../series/computation.ts';
+import { declare, type Series } from '../series/declared-series.ts';
 
 /**
  * Wilder's smoothing ("New Concepts in Technical Trading Systems", 1978), also called RMA or SMMA:
@@ -31,3 +33,17 @@ export class WilderAverage implements Indicator {
     return this.value;
   }
 }
+
+/** Declares {@link WilderAverage} of `input`. */
+export function wilder(input: Series, period: number): Series {
+  return declare(WILDER, [input], [period]).value;
+}
+
+const WILDER: IndicatorKind<[period: number], WilderAverage, 'value'> = {
+  name: 'wilder',
+  lines: ['value'],
+  start: (period) => new WilderAverage(period),
+  fill(machine, [input], [value], from, to) {
+    for (let at = from; at < to; at++) value[at] = machine.next(input[at]!);
+  },
+};

@@ -1,5 +1,7 @@
 import { checkPeriod, type Indicator } from './indicator.ts';
 import { CompensatedSum, RollingSum } from './sums.ts';
+import type { IndicatorKind } from '../series/computation.ts';
+import { declare, type Series } from '../series/declared-series.ts';
 
 /**
  * Linearly weighted moving average: the newest value has the weight `period`, the oldest 1. Ready
@@ -35,3 +37,17 @@ export class Wma implements Indicator {
     return this.value;
   }
 }
+
+/** Declares {@link Wma} of `input`. */
+export function wma(input: Series, period: number): Series {
+  return declare(WMA, [input], [period]).value;
+}
+
+const WMA: IndicatorKind<[period: number], Wma, 'value'> = {
+  name: 'wma',
+  lines: ['value'],
+  start: (period) => new Wma(period),
+  fill(machine, [input], [value], from, to) {
+    for (let at = from; at < to; at++) value[at] = machine.next(input[at]!);
+  },
+};

@@ -1,5 +1,7 @@
 import { checkPeriod, type Indicator } from './indicator.ts';
 import { RollingMoments } from './rolling-moments.ts';
+import type { IndicatorKind } from '../series/computation.ts';
+import { declare, type Series } from '../series/declared-series.ts';
 
 /**
  * Distance of the newest value from the mean of the last `period` values, including itself, in
@@ -35,3 +37,17 @@ export class ZScore implements Indicator {
     return this.score;
   }
 }
+
+/** Declares {@link ZScore} of `input`. */
+export function zScore(input: Series, period: number): Series {
+  return declare(Z_SCORE, [input], [period]).value;
+}
+
+const Z_SCORE: IndicatorKind<[period: number], ZScore, 'value'> = {
+  name: 'zScore',
+  lines: ['value'],
+  start: (period) => new ZScore(period),
+  fill(machine, [input], [value], from, to) {
+    for (let at = from; at < to; at++) value[at] = machine.next(input[at]!);
+  },
+};

@@ -16,7 +16,7 @@ export const donchianBreakout = defineStrategy({
   },
   instruments: { min: 1, max: 1 },
   create({ params, instruments, broker }) {
-    const instrument = instruments[0]!;
+    const instrument = instruments[0];
     const entry = new Donchian(params.entry);
     const exit = new Donchian(params.exit);
     return {

@@ -20,7 +20,7 @@ export const pairsReversion = defineStrategy({
   shorts: true,
   check: ({ entry, exit }) => (exit < entry ? undefined : 'exit must be below entry'),
   create({ params, instruments, broker }) {
-    const first = instruments[0]!;
+    const first = instruments[0];
     const second = instruments[1]!;
     const zScore = new ZScore(params.lookback);
     const hold = (weight: number): void => {

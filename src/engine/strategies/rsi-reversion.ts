@@ -14,7 +14,7 @@ export const rsiReversion = defineStrategy({
   instruments: { min: 1, max: 1 },
   check: ({ lower, upper }) => (lower < upper ? undefined : 'lower must be below upper'),
   create({ params, instruments, broker }) {
-    const instrument = instruments[0]!;
+    const instrument = instruments[0];
     const rsi = new Rsi(params.period);
     return {
       onBar() {

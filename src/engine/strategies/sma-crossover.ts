@@ -14,7 +14,7 @@ export const smaCrossover = defineStrategy({
   instruments: { min: 1, max: 1 },
   check: ({ fast, slow }) => (fast < slow ? undefined : 'fast must be below slow'),
   create({ params, instruments, broker }) {
-    const instrument = instruments[0]!;
+    const instrument = instruments[0];
     const fast = new Sma(params.fast);
     const slow = new Sma(params.slow);
     const crossover = new Crossover();

@@ -59,7 +59,8 @@ function encodeMessage(message: object): Uint8Array {
 const setup = deserialize(readMessage()) as Setup;
 const { files, entry, symbols, params, config, timeoutMs } = setup;
 const { signals, append } = growingSignals(setup.signals, symbols.length);
-let step = -1;
+/** Whether `create` has returned. */
+let isCreated = false;
 let commands: Command[] = [];
 let engine: Engine;
 let failed: Failure | undefined;
@@ -88,22 +89,25 @@ function recordCommands(context: StrategyContext): StrategyContext {
       const { instrument } = request;
       const rest = fieldsOf(request);
       const order = broker.order({ ...rest, instrument });
-      commands.push([step, 'order', instrument.index, rest]);
+      commands.push([stepNow(), 'order', instrument.index, rest]);
       return order;
     },
     target(instrument, weight) {
       const order = broker.target(instrument, weight);
-      commands.push([step, 'target', instrument.index, weight]);
+      commands.push([stepNow(), 'target', instrument.index, weight]);
       return order;
     },
     cancel(order) {
       const { id } = order;
       broker.cancel({ id });
-      commands.push([step, 'cancel', id]);
+      commands.push([stepNow(), 'cancel', id]);
     },
   };
   return { ...context, broker: recorder };
 }
+
+/** −1 within `create`. */
+const stepNow = (): number => (isCreated ? engine.done : -1);
 
 type Fields = Extract<Command, { 1: 'order' }>[3];
 
@@ -135,14 +139,8 @@ function load(): Loaded {
     ...strategy,
     create(context) {
       const run = strategy.create(recordCommands(context));
-      step = 0;
-      return {
-        onBar() {
-          run.onBar();
-          step += 1;
-        },
-        ...(run.onFill !== undefined && { onFill: (fill) => run.onFill!(fill) }),
-      };
+      isCreated = true;
+      return run;
     },
   };
   engine = new Engine({ instruments, strategy: recorded, params: values, config, signals });

@@ -1,0 +1,160 @@
+import type { Bars } from '../../market/bars.ts';
+
+/** Cursors of a run, which its engine moves. */
+export interface Cursors {
+  /** Index of the newest entry; −1 before the first. */
+  readonly cursors: Int32Array;
+  /** 1 if the current step brought an entry. */
+  readonly fresh: Uint8Array;
+}
+
+/** The steps at which a series has entries, numbered from 0, and the position of a run in them. */
+export abstract class Clock {
+  readonly key: string;
+  readonly #cursors: Int32Array;
+  readonly #fresh: Uint8Array;
+  readonly #place: number;
+  /** Number of entries that can be computed. It may exceed those that the run has reached. */
+  length = 0;
+
+  constructor(key: string, { cursors, fresh }: Cursors, place: number) {
+    this.key = key;
+    this.#cursors = cursors;
+    this.#fresh = fresh;
+    this.#place = place;
+  }
+
+  /** Index of the newest entry; −1 before the first. */
+  get cursor(): number {
+    return this.#cursors[this.#place]!;
+  }
+
+  /** Whether the current step brought an entry. */
+  get isFresh(): boolean {
+    return this.#fresh[this.#place] === 1;
+  }
+
+  /** Upper bound of `length` for the bars that are known now. */
+  abstract get capacity(): number;
+
+  /** Milliseconds since the epoch. */
+  abstract timeOf(entry: number): number;
+
+  /** Adds the entries up to `time`. */
+  abstract extend(time: number): void;
+}
+
+/** One entry for each bar of an instrument. */
+export class BarClock extends Clock {
+  readonly #histories: readonly Bars[];
+  readonly #index: number;
+
+  constructor(histories: readonly Bars[], index: number, cursors: Cursors) {
+    super(`${index}`, cursors, index);
+    this.#histories = histories;
+    this.#index = index;
+  }
+
+  /** They may be replaced by longer ones with the same beginning. */
+  get bars(): Bars {
+    return this.#histories[this.#index]!;
+  }
+
+  get capacity(): number {
+    return this.bars.length;
+  }
+
+  timeOf(entry: number): number {
+    return this.bars.time[entry]!;
+  }
+
+  extend(time: number): void {
+    const { time: times, length } = this.bars;
+    let [from, to] = [this.length, length];
+    while (from < to) {
+      const middle = (from + to) >>> 1;
+      if (times[middle]! <= time) from = middle + 1;
+      else to = middle;
+    }
+    this.length = from;
+  }
+}
+
+/** One entry for each step at which all of several clocks have one. */
+export class JointClock extends Clock {
+  readonly sources: readonly Clock[];
+  /** Indices in each source, by entry. */
+  readonly #rows: Int32Array[];
+  /** Entries of each source that were searched. */
+  readonly #searched: Int32Array;
+  readonly #own: Cursors;
+
+  constructor(sources: readonly Clock[]) {
+    const own = { cursors: new Int32Array([-1]), fresh: new Uint8Array(1) };
+    super(sources.map(({ key }) => key).join('+'), own, 0);
+    this.#own = own;
+    this.sources = sources;
+    this.#rows = sources.map(() => new Int32Array(64));
+    this.#searched = new Int32Array(sources.length);
+  }
+
+  /** Indices in `source`, by entry. */
+  rowsOf(source: Clock): Int32Array {
+    return this.#rows[this.sources.indexOf(source)]!;
+  }
+
+  get capacity(): number {
+    return Math.min(...this.sources.map(({ capacity }) => capacity));
+  }
+
+  timeOf(entry: number): number {
+    return this.sources[0]!.timeOf(this.#rows[0]![entry]!);
+  }
+
+  extend(): void {
+    const searched = this.#searched;
+    while (this.sources.every((source, place) => searched[place]! < source.length)) {
+      const latest = this.#latest();
+      let isJoint = true;
+      for (let place = 0; place < searched.length; place += 1) {
+        if (this.#nextTime(place) < latest) {
+          searched[place]! += 1;
+          isJoint = false;
+        }
+      }
+      if (isJoint) this.#add();
+    }
+  }
+
+  /** Moves to the entry of the current step, if all sources have one. */
+  advance(): void {
+    const isFresh = this.sources.every((source) => source.isFresh);
+    this.#own.fresh[0] = isFresh ? 1 : 0;
+    if (isFresh) this.#own.cursors[0]! += 1;
+  }
+
+  #nextTime(place: number): number {
+    return this.sources[place]!.timeOf(this.#searched[place]!);
+  }
+
+  #latest(): number {
+    let latest = -Infinity;
+    for (let place = 0; place < this.sources.length; place += 1) {
+      latest = Math.max(latest, this.#nextTime(place));
+    }
+    return latest;
+  }
+
+  #add(): void {
+    for (let place = 0; place < this.#rows.length; place += 1) {
+      if (this.length === this.#rows[place]!.length) {
+        const longer = new Int32Array(2 * this.length);
+        longer.set(this.#rows[place]!);
+        this.#rows[place] = longer;
+      }
+      this.#rows[place]![this.length] = this.#searched[place]!;
+      this.#searched[place]! += 1;
+    }
+    this.length += 1;
+  }
+}

@@ -1,0 +1,226 @@
+import { stateOf, type Series, type SeriesState } from './declared-series.ts';
+
+/** Evaluates a condition; a strategy cannot reach it. */
+export interface Test {
+  /** Whether the condition holds at the current step, which has the number `step`. */
+  isTrue(step: number): boolean;
+  /**
+   * Writes 1 or 0 for each of `count` steps from step `from` on. Every series must have an entry for
+   * each step of the run.
+   */
+  mark(marks: Uint8Array, from: number, count: number): void;
+}
+
+/** For the engine only; the package does not export it. */
+export let testOf: (condition: Condition) => Test;
+
+/** A condition on the steps at which a strategy is called; see `Strategy.wakeOn`. */
+export class Condition {
+  readonly #test: Test;
+
+  constructor(test: Test) {
+    this.#test = test;
+    Object.freeze(this);
+  }
+
+  static {
+    testOf = (condition) => condition.#test;
+  }
+}
+
+Object.freeze(Condition.prototype);
+Object.freeze(Condition);
+
+/** True at a step at which `a` crosses `b` in either direction; see {@link crossedAbove}. */
+export function crossing(a: Series, b: Series | number): Condition {
+  return new Condition(new Crossing(operandOf(a), operandOf(b), true));
+}
+
+/** True at a step at which `a` crosses above `b`; see {@link crossedAbove}. */
+export function crossingAbove(a: Series, b: Series | number): Condition {
+  return new Condition(new Crossing(operandOf(a), operandOf(b), false));
+}
+
+/** True at a step at which `a` crosses below `b`; see {@link crossedBelow}. */
+export function crossingBelow(a: Series, b: Series | number): Condition {
+  return new Condition(new Crossing(operandOf(b), operandOf(a), false));
+}
+
+/** True while `a` is above `b`; false while either is NaN. */
+export function above(a: Series, b: Series | number): Condition {
+  return new Condition(new Order(operandOf(a), operandOf(b)));
+}
+
+/** True while `a` is below `b`; false while either is NaN. */
+export function below(a: Series, b: Series | number): Condition {
+  return new Condition(new Order(operandOf(b), operandOf(a)));
+}
+
+/**
+ * True at the first step of the run and at every `steps`-th step after it.
+ *
+ * @throws RangeError unless `steps` is a whole number of at least 1.
+ */
+export function every(steps: number): Condition {
+  if (!Number.isSafeInteger(steps) || steps < 1) {
+    throw new RangeError(`every: steps must be a whole number of at least 1, not ${steps}`);
+  }
+  return new Condition(new Interval(steps));
+}
+
+/** True while at least one of the conditions is true. */
+export function any(...conditions: readonly [Condition, ...Condition[]]): Condition {
+  return new Condition(new Combination(conditions.map(testOf), true));
+}
+
+/** True while all conditions are true. */
+export function all(...conditions: readonly [Condition, ...Condition[]]): Condition {
+  return new Condition(new Combination(conditions.map(testOf), false));
+}
+
+/** Whether the current step took `a` above `b`: it is above, and was not at the step before. */
+export function crossedAbove(a: Series, b: Series | number): boolean {
+  return crosses(operandOf(a), operandOf(b));
+}
+
+/** Whether the current step took `a` below `b`: it is below, and was not at the step before. */
+export function crossedBelow(a: Series, b: Series | number): boolean {
+  return crosses(operandOf(b), operandOf(a));
+}
+
+type Operand = SeriesState | number;
+
+function operandOf(value: Series | number): Operand {
+  return typeof value === 'number' ? value : stateOf(value);
+}
+
+/** The value at the current step. */
+function valueOf(operand: Operand): number {
+  if (typeof operand === 'number') return operand;
+  return entryOf(operand, operand.clock.cursor);
+}
+
+/** The value at the step before. */
+function previousOf(operand: Operand): number {
+  if (typeof operand === 'number') return operand;
+  const { cursor, isFresh } = operand.clock;
+  return entryOf(operand, isFresh ? cursor - 1 : cursor);
+}
+
+function entryOf({ column }: SeriesState, at: number): number {
+  return at < 0 ? Number.NaN : column[at]!;
+}
+
+/** Every comparison with NaN is false, so nothing crosses at a missing value or just after one. */
+function crosses(a: Operand, b: Operand): boolean {
+  return valueOf(a) > valueOf(b) && previousOf(a) <= previousOf(b);
+}
+
+/** Values by `step × stride`, so that one loop reads series and constant numbers. */
+function columnOf(operand: Operand): { column: Float64Array; stride: 0 | 1 } {
+  return typeof operand === 'number'
+    ? { column: new Float64Array([operand]), stride: 0 }
+    : { column: operand.column, stride: 1 };
+}
+
+class Crossing implements Test {
+  readonly #a: Operand;
+  readonly #b: Operand;
+  readonly #isEither: boolean;
+
+  constructor(a: Operand, b: Operand, isEither: boolean) {
+    this.#a = a;
+    this.#b = b;
+    this.#isEither = isEither;
+  }
+
+  isTrue(): boolean {
+    return crosses(this.#a, this.#b) || (this.#isEither && crosses(this.#b, this.#a));
+  }
+
+  mark(marks: Uint8Array, from: number, count: number): void {
+    const { column: as, stride: a } = columnOf(this.#a);
+    const { column: bs, stride: b } = columnOf(this.#b);
+    const isEither = this.#isEither;
+    let previousA = from === 0 ? Number.NaN : as[(from - 1) * a]!;
+    let previousB = from === 0 ? Number.NaN : bs[(from - 1) * b]!;
+    for (let at = 0; at < count; at += 1) {
+      const nowA = as[(from + at) * a]!;
+      const nowB = bs[(from + at) * b]!;
+      const isCrossing =
+        (nowA > nowB && previousA <= previousB) ||
+        (isEither && nowA < nowB && previousA >= previousB);
+      marks[at] = isCrossing ? 1 : 0;
+      previousA = nowA;
+      previousB = nowB;
+    }
+  }
+}
+
+class Order implements Test {
+  readonly #higher: Operand;
+  readonly #lower: Operand;
+
+  constructor(higher: Operand, lower: Operand) {
+    this.#higher = higher;
+    this.#lower = lower;
+  }
+
+  isTrue(): boolean {
+    return valueOf(this.#higher) > valueOf(this.#lower);
+  }
+
+  mark(marks: Uint8Array, from: number, count: number): void {
+    const { column: highers, stride: higher } = columnOf(this.#higher);
+    const { column: lowers, stride: lower } = columnOf(this.#lower);
+    for (let at = 0; at < count; at += 1) {
+      marks[at] = highers[(from + at) * higher]! > lowers[(from + at) * lower]! ? 1 : 0;
+    }
+  }
+}
+
+class Interval implements Test {
+  readonly #steps: number;
+
+  constructor(steps: number) {
+    this.#steps = steps;
+  }
+
+  isTrue(step: number): boolean {
+    return step % this.#steps === 0;
+  }
+
+  mark(marks: Uint8Array, from: number, count: number): void {
+    for (let at = 0; at < count; at += 1) marks[at] = (from + at) % this.#steps === 0 ? 1 : 0;
+  }
+}
+
+class Combination implements Test {
+  readonly #tests: readonly Test[];
+  readonly #isAny: boolean;
+  #other = new Uint8Array(0);
+
+  constructor(tests: readonly Test[], isAny: boolean) {
+    this.#tests = tests;
+    this.#isAny = isAny;
+  }
+
+  isTrue(step: number): boolean {
+    const tests = this.#tests;
+    return this.#isAny
+      ? tests.some((test) => test.isTrue(step))
+      : tests.every((test) => test.isTrue(step));
+  }
+
+  mark(marks: Uint8Array, from: number, count: number): void {
+    const [first, ...others] = this.#tests;
+    first!.mark(marks, from, count);
+    if (this.#other.length < count) this.#other = new Uint8Array(count);
+    const other = this.#other;
+    for (const test of others) {
+      test.mark(other, from, count);
+      if (this.#isAny) for (let at = 0; at < count; at += 1) marks[at]! |= other[at]!;
+      else for (let at = 0; at < count; at += 1) marks[at]! &= other[at]!;
+    }
+  }
+}

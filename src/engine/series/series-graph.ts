@@ -1,0 +1,164 @@
+import { BAR_COLUMNS, type Bars } from '../../market/bars.ts';
+import { BarClock, JointClock, type Clock, type Cursors } from './clock.ts';
+import { startComputation, type Computation, type IndicatorKind } from './computation.ts';
+import { Series, stateOf, type BarSeries, type Lines } from './declared-series.ts';
+
+/** The part of a run that its series read. */
+export interface SeriesSource extends Cursors {
+  readonly symbols: readonly string[];
+  /** In the order of the symbols. */
+  readonly histories: readonly Bars[];
+}
+
+/** Computations of earlier runs over the same bars. */
+export type SharedComputations = Map<string, Computation>;
+
+/** An indicator of this run. */
+interface Node {
+  readonly computation: Computation;
+  readonly clock: Clock;
+  readonly inputs: readonly Series[];
+  readonly lines: readonly Series[];
+}
+
+/**
+ * The series of a run. A declaration that equals an earlier one returns the series of that one, so
+ * that each indicator is computed once. Inputs are declared before the indicators that use them,
+ * which makes the order of declarations an order of computation.
+ */
+export class SeriesGraph {
+  /** In the order of the instruments. */
+  readonly bars: readonly BarSeries[];
+  readonly #barClocks: readonly BarClock[];
+  readonly #jointClocks = new Map<string, JointClock>();
+  readonly #nodes: Node[] = [];
+  readonly #declared = new Map<string, Lines<string>>();
+  readonly #shared: SharedComputations | undefined;
+  #isClosed = false;
+
+  /** @param shared is extended by the computations of this run. */
+  constructor(source: SeriesSource, shared?: SharedComputations) {
+    this.#shared = shared;
+    this.#barClocks = source.histories.map(
+      (_, index) => new BarClock(source.histories, index, source),
+    );
+    this.bars = this.#barClocks.map((clock, index) => {
+      const columns = BAR_COLUMNS.map((name): [string, Series] => {
+        const key = `${clock.key}.${name}`;
+        return [name, new Series({ graph: this, key, clock, column: clock.bars[name] })];
+      });
+      const entries = [['symbol', source.symbols[index]!], ...columns];
+      return Object.freeze(Object.fromEntries(entries) as BarSeries);
+    });
+  }
+
+  /**
+   * Returns the lines of an indicator by name.
+   *
+   * @throws RangeError for invalid parameters; Error after `close`.
+   */
+  declare<P extends readonly unknown[], M, L extends string>(
+    kind: IndicatorKind<P, M, L>,
+    inputs: readonly Series[],
+    params: P,
+  ): Lines<L> {
+    if (this.#isClosed) {
+      throw new Error(`${kind.name} must be declared in indicators(), before the run`);
+    }
+    const clock = this.#clockOf(inputs);
+    const aligned = inputs.map((input) => this.#align(input, clock));
+    return this.#add(kind, clock, aligned, params);
+  }
+
+  /** Ends the declarations. */
+  close(): void {
+    this.#isClosed = true;
+  }
+
+  /** Computes all series up to the bars of `time`. */
+  extend(time: number): void {
+    for (const [index, clock] of this.#barClocks.entries()) {
+      clock.extend(time);
+      for (const name of BAR_COLUMNS) stateOf(this.bars[index]![name]).column = clock.bars[name];
+    }
+    for (const clock of this.#jointClocks.values()) clock.extend();
+    for (const { computation, clock, inputs, lines } of this.#nodes) {
+      const columns = inputs.map((input) => stateOf(input).column);
+      computation.extend(columns, clock.length, clock.capacity);
+      lines.forEach((line, place) => {
+        stateOf(line).column = computation.columns[place]!;
+      });
+    }
+  }
+
+  /** Moves series of several instruments to the current step. */
+  advance(): void {
+    for (const clock of this.#jointClocks.values()) clock.advance();
+  }
+
+  #add<P extends readonly unknown[], M, L extends string>(
+    kind: IndicatorKind<P, M, L>,
+    clock: Clock,
+    inputs: readonly Series[],
+    params: P,
+  ): Lines<L> {
+    const args = [...inputs.map((input) => stateOf(input).key), ...params];
+    const key = `${kind.name}(${args.join()})`;
+    const known = this.#declared.get(key);
+    if (known !== undefined) return known;
+    const computation = this.#shared?.get(key) ?? startComputation(kind, params);
+    // An alignment continues only in the run whose clock it follows.
+    if (kind.name !== ALIGNMENT) this.#shared?.set(key, computation);
+    const lines = kind.lines.map((line, place) => {
+      const column = computation.columns[place]!;
+      return new Series({ graph: this, key: `${key}.${line}`, clock, column });
+    });
+    this.#nodes.push({ computation, clock, inputs, lines });
+    const byName = Object.fromEntries(kind.lines.map((line, place) => [line, lines[place]!]));
+    const declared = Object.freeze(byName) as Lines<L>;
+    this.#declared.set(key, declared);
+    return declared;
+  }
+
+  #clockOf(inputs: readonly Series[]): Clock {
+    const clocks = new Set(
+      inputs.map((input) => {
+        const { graph, clock } = stateOf(input);
+        if (graph !== this) throw new RangeError('an indicator has inputs of another run');
+        return clock;
+      }),
+    );
+    if (clocks.size === 1) return [...clocks][0]!;
+    const sources = [...clocks].sort((a, b) => (a.key < b.key ? -1 : 1));
+    const joint = new JointClock(sources);
+    const known = this.#jointClocks.get(joint.key);
+    if (known !== undefined) return known;
+    this.#jointClocks.set(joint.key, joint);
+    return joint;
+  }
+
+  /** The entries of `input` at the steps of `clock`. */
+  #align(input: Series, clock: Clock): Series {
+    const { clock: own } = stateOf(input);
+    if (own === clock || !(clock instanceof JointClock)) return input;
+    return this.#add(alignment(clock, own), clock, [input], [clock.key]).value;
+  }
+}
+
+const ALIGNMENT = 'at';
+
+/** The entries of a series at the steps of a joint clock. */
+function alignment(
+  joint: JointClock,
+  source: Clock,
+): IndicatorKind<readonly [string], JointClock, 'value'> {
+  return {
+    name: ALIGNMENT,
+    lines: ['value'],
+    start: () => joint,
+    fill(_, [input], [value], from, to) {
+      const rows = joint.rowsOf(source);
+      for (let at = from; at < to; at += 1) value[at] = input[rows[at]!]!;
+    },
+  };
+}
