@@ -1,282 +1,130 @@
-/** The exchange of a simulated day: prices, bars, accounts, and orders, as at a spot exchange. */
-import { MINUTE } from '../../src/market/bar-time.ts';
-import type { Machine } from './machine.ts';
-import type { SimulatedProcess } from './process.ts';
+/** The exchange of a simulated day, its market maker, and the network between it and the pods. */
+import { SimulatedExchange } from '../../src/compliance/venue/simulated-exchange.ts';
+import { connectInProcess, type Connection } from '../../src/compliance/venue/in-process.ts';
+import type { Order } from '../../src/compliance/venue/book-order.ts';
+import type { CcxtExchange } from '../../src/trading/venues/ccxt-types.ts';
+import { LATE_BY_MS, type Link, type Machine } from './machine.ts';
+import { ACCOUNT_CASH, BOTS, MARKETS, PRICE_UNIT, type Market } from './setup.ts';
 
-export interface SimulatedMarket {
-  readonly symbol: string;
-  readonly base: string;
-  readonly quote: string;
-  readonly price: number;
-  readonly step: number;
-  readonly tick: number;
-}
+const MAKER = 'maker';
+/** Interval of price changes, ms. */
+const EVERY_MS = 5000;
+/** Share of the quotes that fill most orders only in part. */
+const SMALL_QUOTES = 0.4;
+/** Least price × quantity of an order, in the quote asset. */
+const LEAST_VALUE = 5;
+/** More than the bots trade, in quantity units. */
+const PLENTY = 1e9;
 
-export interface ExchangeTrade {
-  readonly id: number;
-  readonly quantity: number;
-  readonly price: number;
-  /** In the quote currency. */
-  readonly fee: number;
-  readonly time: number;
-}
-
-export interface OrderTerms {
-  readonly clientId: string;
-  readonly symbol: string;
-  readonly side: 'buy' | 'sell';
-  readonly quantity: number;
-  /** 0: a market order. */
-  readonly limit: number;
-  /** 0: none. */
-  readonly stop: number;
-  readonly timeInForce: 'GTC' | 'IOC' | 'FOK';
-  readonly isPostOnly: boolean;
-}
-
-export interface ExchangeOrder extends OrderTerms {
-  readonly id: number;
-  readonly account: string;
-  status: 'open' | 'closed' | 'canceled' | 'expired';
-  isTriggered: boolean;
-  readonly trades: ExchangeTrade[];
-  readonly time: number;
-  updated: number;
-}
-
-/** Why the exchange does not take an order or a cancel. */
-export class Rejection extends Error {
-  readonly kind: 'funds' | 'duplicate' | 'would_cross' | 'filter' | 'unknown_order';
-
-  constructor(kind: Rejection['kind'], message: string = kind) {
-    super(message);
-    this.kind = kind;
-  }
-}
-
-export type BarRow = [
-  time: number,
-  open: number,
-  high: number,
-  low: number,
-  close: number,
-  volume: number,
-];
-
-export interface ExchangeOptions {
-  readonly markets: readonly SimulatedMarket[];
-  /** Cash by account. */
-  readonly accounts: Readonly<Record<string, number>>;
-  /** Interval of price changes, ms. */
-  readonly everyMs: number;
-  /** Share of the value of a trade. */
-  readonly feeRate: number;
-  /** Share of the fills that are partial. */
-  readonly partial: number;
-  readonly onPlaced: (order: ExchangeOrder, by: SimulatedProcess | undefined) => void;
-  readonly onChange: (order: ExchangeOrder) => void;
-  readonly onBar: (symbol: string) => void;
-}
-
-export class SimulatedExchange {
-  readonly orders: ExchangeOrder[] = [];
-  readonly options: ExchangeOptions;
-  /** Units and cash, by account and currency. */
-  readonly #balances: Map<string, Map<string, number>>;
-  readonly #prices: Map<string, number>;
-  readonly #bars: Map<string, BarRow[]>;
+export class DayExchange extends SimulatedExchange {
   readonly #machine: Machine;
-  #trades = 0;
+  readonly #prices = new Map<Market, number>();
+  #quotes: readonly Order[] = [];
+  #count = 0;
 
-  constructor(machine: Machine, options: ExchangeOptions) {
+  constructor(machine: Machine) {
+    const terms = {
+      tick: 1,
+      lot: 1,
+      maxQuantity: PLENTY,
+      band: 10,
+      minValue: LEAST_VALUE,
+      randomEndMs: 0,
+    };
+    const instruments = MARKETS.map(({ symbol, price, step }) => {
+      const [base, quote] = symbol.split('/') as [string, string];
+      const units = { priceUnit: PRICE_UNIT, quantityUnit: step };
+      return { symbol, base, quote, ...units, referencePrice: price / PRICE_UNIT, ...terms };
+    });
+    const bots = BOTS.map(({ slug }) => {
+      const balances = { USDT: ACCOUNT_CASH };
+      return { name: slug, apiKey: slug, secret: slug, balances };
+    });
+    const maker = { name: MAKER, apiKey: '', secret: '', balances: {}, isUnlimited: true };
+    const clock = {
+      get now() {
+        return machine.now;
+      },
+      wake: (time: number, task: () => void) => machine.after(time - machine.now, task),
+    };
+    const seed = machine.below(2 ** 31);
+    super({ seed, instruments, accounts: [...bots, maker] }, clock);
     this.#machine = machine;
-    this.options = options;
-    const { markets, accounts } = options;
-    const cash = Object.entries(accounts).map(
-      ([account, amount]) => [account, new Map([[markets[0]!.quote, amount]])] as const,
-    );
-    this.#balances = new Map(cash);
-    this.#prices = new Map(markets.map(({ symbol, price }) => [symbol, price]));
-    this.#bars = new Map(markets.map(({ symbol }) => [symbol, []]));
-    for (const { symbol } of markets) this.#record(symbol);
+    this.matching.fee = { asset: 'quote', rate: 0.001 };
+    for (const market of MARKETS) this.#prices.set(market, market.price / PRICE_UNIT);
   }
 
   /** Lets the prices change from now on. */
   open(): void {
-    const move = (): void => {
-      for (const market of this.options.markets) this.#move(market);
-      this.#machine.after(this.options.everyMs, move);
+    for (const order of this.#quotes) this.matching.end(order, 'canceled');
+    this.#quotes = MARKETS.flatMap((market) => this.#quote(market));
+    this.#machine.after(EVERY_MS, () => this.open());
+  }
+
+  /** Orders of the bots, oldest first. */
+  get orders(): readonly Order[] {
+    return this.matching.orders.filter(({ account }) => account < BOTS.length);
+  }
+
+  ownerOf({ account }: Order): string {
+    return this.matching.accounts[account]!.setup.name;
+  }
+
+  /** @param onOrder observes each order as its client sends it, and as it arrives. */
+  connect(
+    client: CcxtExchange,
+    link: Link,
+    onOrder: (clientOrderId: string, moment: 'sent' | 'arrived') => void,
+  ): Connection {
+    const machine = this.#machine;
+    const latency = (): number => {
+      const lateMs = machine.happens(link.late) ? LATE_BY_MS : 0;
+      return Math.round(machine.random() * (link.latencyMs + lateMs));
     };
-    this.#machine.after(this.options.everyMs, move);
+    const shares = { request: () => link.lost, response: () => link.lostAnswers, pushed: () => 0 };
+    return connectInProcess(client, this, latency, {
+      loses: (message) => machine.happens(shares[message]()) || link.isCut,
+      observe({ call, query }, moment) {
+        if (call !== 'POST /order') return;
+        onOrder(new URLSearchParams(query).get('newClientOrderId')!, moment);
+      },
+    });
   }
 
-  bars(symbol: string): readonly BarRow[] {
-    return this.#bars.get(symbol)!;
-  }
-
-  balance(account: string, currency: string): number {
-    return this.#balances.get(account)!.get(currency) ?? 0;
-  }
-
-  find(account: string, clientId: string): ExchangeOrder | undefined {
-    return this.orders.findLast((one) => one.account === account && one.clientId === clientId);
-  }
-
-  openOrders(account: string, symbol?: string): readonly ExchangeOrder[] {
-    return this.orders.filter(
-      (one) =>
-        isOpen(one) && one.account === account && (symbol === undefined || one.symbol === symbol),
-    );
-  }
-
-  /** Accepts the id of an order that has ended again, as exchanges do. @throws Rejection */
-  place(account: string, terms: OrderTerms, by?: SimulatedProcess): ExchangeOrder {
-    const { symbol, side, quantity, limit, clientId, isPostOnly, timeInForce } = terms;
-    const price = this.#prices.get(symbol)!;
-    const { base, quote } = this.#market(symbol);
-    const worth = quantity * (limit || price);
-    if (worth < 5) throw new Rejection('filter', 'Filter failure: NOTIONAL');
-    if (this.openOrders(account).some((one) => one.clientId === clientId)) {
-      throw new Rejection('duplicate', 'Duplicate order sent.');
-    }
-    const [currency, needed] = side === 'buy' ? [quote, worth] : [base, quantity];
-    if (this.#free(account, currency) < needed) throw new Rejection('funds');
-    if (isPostOnly && reaches(side, limit, price)) throw new Rejection('would_cross');
-    const now = this.#machine.now;
-    const order: ExchangeOrder = {
-      ...terms,
-      id: this.orders.length + 1,
-      account,
-      status: 'open',
-      isTriggered: terms.stop === 0,
-      trades: [],
-      time: now,
-      updated: now,
-    };
-    this.orders.push(order);
-    this.options.onPlaced(order, by);
-    this.options.onChange(order);
-    this.#match(order);
-    if (isOpen(order) && timeInForce !== 'GTC') this.#end(order, 'expired');
-    return order;
-  }
-
-  /** @throws Rejection */
-  cancel(account: string, clientId: string): ExchangeOrder {
-    const order = this.find(account, clientId);
-    if (order === undefined || !isOpen(order)) throw new Rejection('unknown_order');
-    this.#end(order, 'canceled');
-    return order;
-  }
-
-  #market(symbol: string): SimulatedMarket {
-    return this.options.markets.find((one) => one.symbol === symbol)!;
-  }
-
-  /** Amount that no open order reserves. */
-  #free(account: string, currency: string): number {
-    let free = this.balance(account, currency);
-    for (const order of this.openOrders(account)) {
-      const { base, quote } = this.#market(order.symbol);
-      const left = order.quantity - filledOf(order);
-      if (order.side === 'sell' && base === currency) free -= left;
-      if (order.side === 'buy' && quote === currency) free -= left * order.limit;
-    }
-    return free;
-  }
-
-  #move(market: SimulatedMarket): void {
-    const { symbol, tick, price: middle } = market;
-    const before = this.#prices.get(symbol)!;
+  /** Moves the price of an instrument at random, quotes it, and trades at it. */
+  #quote(market: Market): readonly Order[] {
+    const machine = this.#machine;
+    const before = this.#prices.get(market)!;
+    const middle = market.price / PRICE_UNIT;
     const drift = (middle - before) / middle / 50;
-    const change = (this.#machine.random() - 0.5) * 0.006 + drift;
-    this.#prices.set(symbol, Math.max(tick, rounded(before * (1 + change), tick)));
-    this.#record(symbol);
-    for (const order of this.orders)
-      if (isOpen(order) && order.symbol === symbol) this.#match(order);
-    this.options.onBar(symbol);
+    const change = (machine.random() - 0.5) * 0.006 + drift;
+    const price = Math.max(2, Math.floor(before * (1 + change)));
+    this.#prices.set(market, price);
+    const unitsOf = (value: number): number =>
+      Math.ceil(value / (price * PRICE_UNIT * market.step));
+    const size = (): number =>
+      machine.happens(SMALL_QUOTES) ? unitsOf(LEAST_VALUE * (2 + machine.below(20))) : PLENTY;
+    const quotes = [
+      this.#place(market, 'buy', size(), price - 1, 'gtc'),
+      this.#place(market, 'sell', size(), price, 'gtc'),
+    ];
+    this.#place(market, 'buy', unitsOf(LEAST_VALUE), price, 'ioc');
+    return quotes.filter(({ leaves }) => leaves > 0);
   }
 
-  #record(symbol: string): void {
-    const bars = this.#bars.get(symbol)!;
-    const price = this.#prices.get(symbol)!;
-    const time = Math.floor(this.#machine.now / MINUTE) * MINUTE;
-    const last = bars.at(-1);
-    if (last?.[0] !== time) bars.push([time, price, price, price, price, 1]);
-    else {
-      const [, open, high, low, , volume] = last;
-      const row: BarRow = [
-        time,
-        open,
-        Math.max(high, price),
-        Math.min(low, price),
-        price,
-        volume + 1,
-      ];
-      bars[bars.length - 1] = row;
-    }
+  #place(
+    { symbol }: Market,
+    side: 'buy' | 'sell',
+    quantity: number,
+    price: number,
+    timeInForce: 'gtc' | 'ioc',
+  ): Order {
+    this.#count += 1;
+    const clientOrderId = `quote-${this.#count}`;
+    const listing = this.matching.listing(symbol.replace('/', ''))!;
+    const terms = { clientOrderId, side, type: 'limit', timeInForce, quantity, price } as const;
+    const order = this.matching.place(this.matching.account(MAKER), listing, terms);
+    if (typeof order === 'string') throw new Error(`a quote was rejected: ${order}`);
+    return order;
   }
-
-  #match(order: ExchangeOrder): void {
-    const price = this.#prices.get(order.symbol)!;
-    const { side, stop, limit } = order;
-    if (!order.isTriggered && !reaches(side === 'buy' ? 'sell' : 'buy', stop, price)) return;
-    order.isTriggered = true;
-    if (limit > 0 && !reaches(side, limit, price)) return;
-    const { step } = this.#market(order.symbol);
-    const left = rounded(order.quantity - filledOf(order), step);
-    const isPartial =
-      limit > 0 && order.timeInForce === 'GTC' && this.#machine.happens(this.options.partial);
-    const part = rounded(left * this.#machine.random(), step);
-    const quantity = isPartial && part > 0 ? part : left;
-    this.#execute(order, quantity, price);
-  }
-
-  #execute(order: ExchangeOrder, quantity: number, price: number): void {
-    const { base, quote } = this.#market(order.symbol);
-    const fee = Number((quantity * price * this.options.feeRate).toFixed(8));
-    this.#trades += 1;
-    const time = this.#machine.now;
-    order.trades.push({ id: this.#trades, quantity, price, fee, time });
-    order.updated = time;
-    const sign = order.side === 'buy' ? 1 : -1;
-    this.#add(order.account, base, sign * quantity);
-    this.#add(order.account, quote, -sign * quantity * price - fee);
-    if (filledOf(order) >= order.quantity) order.status = 'closed';
-    this.options.onChange(order);
-  }
-
-  #end(order: ExchangeOrder, status: 'canceled' | 'expired'): void {
-    order.status = status;
-    order.updated = this.#machine.now;
-    this.options.onChange(order);
-  }
-
-  #add(account: string, currency: string, amount: number): void {
-    const balances = this.#balances.get(account)!;
-    balances.set(currency, Number(((balances.get(currency) ?? 0) + amount).toFixed(10)));
-  }
-}
-
-function isOpen({ status }: ExchangeOrder): boolean {
-  return status === 'open';
-}
-
-/** Units. */
-export function filledOf({ trades }: ExchangeOrder): number {
-  return Number(trades.reduce((sum, { quantity }) => sum + quantity, 0).toFixed(8));
-}
-
-/** Without fees, in the quote currency. */
-export function costOf({ trades }: ExchangeOrder): number {
-  return Number(trades.reduce((sum, { quantity, price }) => sum + quantity * price, 0).toFixed(8));
-}
-
-/** Whether a buyer pays the price with this limit, or a seller takes it. */
-function reaches(side: 'buy' | 'sell', limit: number, price: number): boolean {
-  return side === 'buy' ? price <= limit : price >= limit;
-}
-
-function rounded(value: number, step: number): number {
-  return Number((Math.floor(value / step + 1e-9) * step).toFixed(8));
 }

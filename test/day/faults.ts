@@ -1,4 +1,5 @@
 /** Faults of a simulated day, drawn from its seed. */
+import type { FaultAction } from '../../src/compliance/venue/faults.ts';
 import type { CommitFault, SimulatedProcess } from './process.ts';
 import { QUIET, type Host, type World } from './world.ts';
 
@@ -25,6 +26,19 @@ const KINDS = [
 
 type Kind = (typeof KINDS)[number];
 
+/** The exchange rejects an order without a good reason. */
+const REJECTED = {
+  kind: 'status',
+  status: 400,
+  body: { code: -1013, msg: 'Filter failure: MAX_NUM_ORDERS' },
+} as const;
+/** The exchange accepts no request for now. */
+const LIMITED = {
+  kind: 'status',
+  status: 429,
+  body: { code: -1003, msg: 'Too many requests.' },
+} as const;
+
 /** Mean time between two faults, ms. */
 const PAUSE_MS = 10_000;
 
@@ -41,7 +55,7 @@ export class Faults {
   }
 
   begin(): void {
-    const { machine, venueFaults, network } = this.#world;
+    const { machine, network } = this.#world;
     const share = (): number => machine.pick([0, 0.02, 0.1, 0.25]);
     if (this.#kinds.includes('network')) {
       Object.assign(network, {
@@ -53,10 +67,13 @@ export class Faults {
       for (const link of this.#world.links()) Object.assign(link, network);
     }
     if (this.#kinds.includes('venue')) {
-      Object.assign(venueFaults, { rejected: share(), limited: share() });
+      this.#fail('POST /order', share(), REJECTED);
+      this.#fail('requests', share(), LIMITED);
     }
     if (this.#kinds.includes('streams')) {
-      Object.assign(venueFaults, { lostMessages: share(), doubled: share(), late: share() });
+      this.#fail('executionReport', share(), { kind: 'drop' });
+      this.#fail('executionReport', share(), { kind: 'duplicate' });
+      this.#fail('executionReport', share(), { kind: 'delay', ms: machine.below(20_000) });
     }
     this.#next();
   }
@@ -64,15 +81,19 @@ export class Faults {
   /** Ends all faults. */
   end(): void {
     this.#isOver = true;
-    const { venueFaults, network } = this.#world;
+    const { exchange, network } = this.#world;
     Object.assign(network, QUIET);
     for (const link of this.#world.links()) Object.assign(link, network, { isCut: false });
-    for (const name of Object.keys(venueFaults)) Object.assign(venueFaults, { [name]: 0 });
+    exchange.faults.clear();
     for (const { process } of this.#world.hosts()) {
       process.nextCommit = () => undefined;
       process.isDatabaseAway = false;
       process.skewMs = 0;
     }
+  }
+
+  #fail(on: string, share: number, action: FaultAction): void {
+    this.#world.exchange.faults.add({ on, share, action });
   }
 
   #next(): void {
@@ -86,13 +107,13 @@ export class Faults {
   }
 
   #happen(kind: Kind): void {
-    const { machine, clients } = this.#world;
+    const { machine, exchange } = this.#world;
     const pods = [...this.#world.pods.values()];
     const hosted = this.#world.hosts().filter((host) => !pods.some((pod) => pod === host));
     const pod = pods.length === 0 ? undefined : machine.pick(pods);
     const host = hosted.length === 0 ? undefined : machine.pick(hosted);
     this.#world.note(`fault ${kind}`);
-    if (kind === 'streams') clients.cut();
+    if (kind === 'streams') exchange.cut();
     else if (kind === 'database_away') this.#takeDatabaseAway(hosted, machine.random() * 12_000);
     else if (kind === 'server_killed') this.#world.server?.process.kill();
     else if (kind === 'node_lost') this.#loseNode(machine.random() * 90_000);

@@ -7,7 +7,7 @@ import { openStorage } from '../../src/storage/storage.ts';
 import type { SessionState } from '../../src/events/session-state.ts';
 import type { Opening } from '../../src/trading/opening.ts';
 import { clientOrderId, orderOfClientId, type VenueReport } from '../../src/trading/venue.ts';
-import type { ExchangeOrder } from './exchange.ts';
+import { isLive, type Order } from '../../src/compliance/venue/book-order.ts';
 import { Reader } from './reader.ts';
 import { ACCOUNT_CASH, BOTS, type DayBot } from './setup.ts';
 import { checkPaper, openPaper } from './paper.ts';
@@ -64,8 +64,8 @@ export class Invariants {
   haltVerified(bots: readonly DayBot[]): void {
     for (const { slug } of bots) {
       this.#halted.add(slug);
-      for (const { clientId } of this.#world.exchange.openOrders(slug)) {
-        this.#world.violate(`order ${clientId} of ${slug} works after a verified halt`);
+      for (const { clientOrderId: id } of this.#world.exchange.openOrders(slug)) {
+        this.#world.violate(`order ${id} of ${slug} works after a verified halt`);
       }
     }
     for (const { task_id } of openPaper(
@@ -102,8 +102,9 @@ export class Invariants {
   /** Once all deployments have ended. */
   async checkEnd(): Promise<void> {
     const { exchange } = this.#world;
-    for (const { clientId, account } of exchange.orders.filter(({ status }) => status === 'open')) {
-      this.#world.violate(`order ${clientId} of ${account} works although all is halted`);
+    for (const order of exchange.orders.filter(isLive)) {
+      const owner = exchange.ownerOf(order);
+      this.#world.violate(`order ${order.clientOrderId} of ${owner} works although all is halted`);
     }
     for (const bot of BOTS) this.#checkHoldings(bot);
     for (const deployment of this.#deployments()) {
@@ -139,18 +140,20 @@ export class Invariants {
     }
   }
 
-  #checkPlaced({ clientId, account }: ExchangeOrder, by: Pod | undefined): void {
+  #checkPlaced(order: Order, by: Pod | undefined): void {
     const { exchange } = this.#world;
+    const { clientOrderId } = order;
+    const owner = exchange.ownerOf(order);
     const violate = (what: string): void =>
-      this.#world.violate(`order ${clientId} of ${account} ${what}`);
-    if (exchange.orders.filter((one) => one.clientId === clientId).length > 1) {
+      this.#world.violate(`order ${clientOrderId} of ${owner} ${what}`);
+    if (exchange.orders.filter((one) => one.clientOrderId === clientOrderId).length > 1) {
       violate('was placed twice');
     }
     if (by === undefined) return violate('comes from no pod');
     if (this.#grants.get(by.deployment_id)?.pod !== by) {
       violate('was placed by a process without the claim');
     }
-    if (this.#halted.has(account)) violate('was placed after a verified halt');
+    if (this.#halted.has(owner)) violate('was placed after a verified halt');
   }
 
   /** All processes that ran for a deployment. */
@@ -228,7 +231,7 @@ export class Invariants {
       }
     }
     for (const [currency, amount] of expected) {
-      const held = exchange.balance(slug, currency);
+      const held = exchange.balances(slug).get(currency) ?? 0;
       if (Math.abs(held - amount) > TOLERANCE) {
         this.#world.violate(`${slug} has ${held} ${currency} at the exchange, not ${amount}`);
       }
@@ -247,9 +250,9 @@ export class Invariants {
       this.#world.violate(`${deployment_id} met orders that it does not know`);
     }
     const known = new Set(numbers.map((order) => clientOrderId(deployment_id, order)));
-    for (const { clientId } of exchange.orders) {
-      if (orderOfClientId(deployment_id, clientId) !== undefined && !known.has(clientId)) {
-        this.#world.violate(`order ${clientId} is not in the log`);
+    for (const { clientOrderId: id } of exchange.orders) {
+      if (orderOfClientId(deployment_id, id) !== undefined && !known.has(id)) {
+        this.#world.violate(`order ${id} is not in the log`);
       }
     }
   }

@@ -27,7 +27,7 @@ export interface Link {
   readonly failure: () => Error;
 }
 
-const LATE_BY_MS = 8000;
+export const LATE_BY_MS = 8000;
 /** Longest time that a step of a day may take, ms. */
 const LONGEST_WORK_MS = 3_600_000;
 

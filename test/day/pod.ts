@@ -6,6 +6,8 @@ import { readChangedSpec } from '../../src/bots/hosted.ts';
 import type { Log } from '../../src/base/log.ts';
 import type { RunnerClient } from '../../src/client/runner.ts';
 import { openExchangeVenue } from '../../src/trading/venues/exchange-venue.ts';
+import type { CcxtExchange } from '../../src/trading/venues/ccxt-types.ts';
+import type { ExchangeDefinition } from '../../src/trading/venues/exchanges-file.ts';
 import { openFeed } from '../../src/trading/host/pod/deployed-bot.ts';
 import type { RunConfig } from '../../src/trading/host/pod/run-config.ts';
 import { openJournal } from '../../src/trading/host/pod/runner-journal.ts';
@@ -24,6 +26,8 @@ export interface PodOptions {
   /** Mounted directories: the state of the deployment, and credentials of its account. */
   readonly volume: string;
   readonly credentials: string;
+  readonly definition: ExchangeDefinition;
+  readonly connectToExchange: (client: CcxtExchange) => void;
   /** Connection to the server. */
   readonly client: RunnerClient;
   readonly log: Log;
@@ -51,11 +55,13 @@ function readBot(file: string): ReturnType<typeof readChangedSpec> {
 
 /** @returns how it ended. */
 export async function runPod(options: PodOptions): Promise<string> {
-  const { files, volume, credentials, client, log, stop } = options;
+  const { files, volume, credentials, definition, client, log, stop } = options;
+  const { connectToExchange } = options;
   const written = JSON.parse(files['run.json']) as RunConfig;
   const config: RunConfig = {
     ...written,
     state_dir: volume,
+    exchange: { name: 'exchange', ...definition },
     venue: { type: 'exchange', credentials_dir: credentials },
   };
   const { spec, hash } = readBot(files['bot.json']);
@@ -87,8 +93,9 @@ export async function runPod(options: PodOptions): Promise<string> {
     // A busy machine must not decide what happens.
     timeoutMs: Infinity,
     connections: {
-      openExchangeVenue,
-      openFeed,
+      openExchangeVenue: (given) => openExchangeVenue({ ...given, connect: connectToExchange }),
+      openFeed: (given, bot, catalogueDir) =>
+        openFeed(given, bot, catalogueDir, log, connectToExchange),
       connectToServer: (given) => connectToServer({ ...given, client }),
     },
     onView() {},

@@ -1,3 +1,4 @@
+import { limitEndpoints } from '../../src/compliance/venue/in-process.ts';
 import { databaseTemplate } from './database-template.ts';
 import { Faults } from './faults.ts';
 import { Invariants } from './invariants.ts';
@@ -23,10 +24,11 @@ export async function simulateDay(
   signal = new AbortController().signal,
 ): Promise<Day> {
   const template = await databaseTemplate();
+  // It loads ccxt, which keeps the clock that it finds.
+  const restore = limitEndpoints();
   return onMachine(seed, signal, async (machine) => {
     const world = new World(machine, template);
     const invariants = new Invariants(world);
-    const removeClients = world.clients.install();
     const removeThreads = world.threads.install();
     try {
       await machine.complete(world.begin());
@@ -35,11 +37,10 @@ export async function simulateDay(
       return { traceHash, lines, violations, orders: world.exchange.orders.length };
     } finally {
       removeThreads();
-      removeClients();
       invariants.close();
       world.end();
     }
-  });
+  }).finally(restore);
 }
 
 async function trade(world: World, invariants: Invariants): Promise<void> {

@@ -13,13 +13,16 @@ import { addToken } from '../../src/identity/tokens.ts';
 import type { App } from '../../src/server/services.ts';
 import { SCRATCH } from '../scratch.ts';
 import { clusterUnavailable, SimulatedCluster, type PodStart, type RunningPod } from './cluster.ts';
-import { SimulatedExchange, type ExchangeOrder } from './exchange.ts';
-import { ExchangeClients, noAnswer, type VenueFaults } from './exchange-client.ts';
+import type { Order } from '../../src/compliance/venue/book-order.ts';
+import type { Connection } from '../../src/compliance/venue/in-process.ts';
+import type { ExchangeLine } from '../../src/compliance/venue/simulated-exchange.ts';
+import type { CcxtExchange } from '../../src/trading/venues/ccxt-types.ts';
+import { DayExchange } from './exchange.ts';
 import type { Link, Machine } from './machine.ts';
 import { paperMarkets } from './paper.ts';
 import { runPod } from './pod.ts';
 import { SimulatedProcess } from './process.ts';
-import { ACCOUNT_CASH, BOTS, MARKETS } from './setup.ts';
+import { BOTS } from './setup.ts';
 import { Reader } from './reader.ts';
 import { startServer, startWorker } from './server.ts';
 import { SimulatedThreads } from './threads.ts';
@@ -40,6 +43,8 @@ export interface Host {
 
 export interface Pod extends Host {
   readonly deployment_id: string;
+  /** Connections of its clients to the exchange. */
+  readonly connections: Connection[];
   /** Whether the server has answered that another runner keeps the claim. */
   isFenced: boolean;
   /** Whether it has reported its end, or the server has ordered it. */
@@ -54,16 +59,8 @@ export interface Violation {
 export class World {
   readonly machine: Machine;
   readonly directory: string;
-  readonly exchange: SimulatedExchange;
-  readonly clients: ExchangeClients;
+  readonly exchange: DayExchange;
   readonly cluster: SimulatedCluster;
-  readonly venueFaults: VenueFaults = {
-    rejected: 0,
-    limited: 0,
-    lostMessages: 0,
-    doubled: 0,
-    late: 0,
-  };
   readonly pods = new Map<SimulatedProcess, Pod>();
   /** Including those that have ended. */
   readonly everyPod = new Map<SimulatedProcess, Pod>();
@@ -71,7 +68,7 @@ export class World {
   readonly violations: Violation[] = [];
   readonly operatorLink: Link;
   /** Called for each order that the exchange takes. */
-  onPlaced: (order: ExchangeOrder, by: Pod | undefined) => void = () => {};
+  onPlaced: (order: Order, by: Pod | undefined) => void = () => {};
   /** Called when a runner sends a report. */
   onReport: (by: Pod) => void = () => {};
   /** Called when the server grants or renews a claim. */
@@ -91,6 +88,8 @@ export class World {
   readonly records: Reader;
   readonly #paperMarkets: LiveMarkets;
   readonly #trace = createHash('sha256');
+  /** Sender of the request that the exchange processes. */
+  #sender: Pod | undefined;
   /** Database with all tables and no rows. */
   readonly #template: string;
   #authorization = '';
@@ -107,31 +106,8 @@ export class World {
       for (const name of ['apiKey', 'secret'])
         writeFileSync(join(this.directory, slug, name), slug);
     }
-    this.exchange = new SimulatedExchange(machine, {
-      markets: MARKETS,
-      accounts: Object.fromEntries(BOTS.map(({ slug }) => [slug, ACCOUNT_CASH])),
-      everyMs: 5000,
-      feeRate: 0.001,
-      partial: 0.4,
-      onPlaced: (order, by) => {
-        this.note(`placed ${order.account} ${order.clientId} ${order.side} ${order.quantity}`);
-        this.onPlaced(order, by && this.everyPod.get(by));
-      },
-      onChange: (order) => {
-        const { clientId, status, trades } = order;
-        this.note(`order ${clientId} ${status} ${JSON.stringify(trades.at(-1))}`);
-        this.clients.publish(order);
-      },
-      onBar: (symbol) => this.clients.publishBar(symbol),
-    });
-    this.clients = new ExchangeClients({
-      machine,
-      exchange: this.exchange,
-      faults: this.venueFaults,
-      linkOf: (process) => this.pods.get(process!)!.exchangeLink,
-      onSent: (clientId, process) =>
-        machine.outside(() => this.onSent(clientId, this.everyPod.get(process!)!)),
-    });
+    this.exchange = new DayExchange(machine);
+    this.exchange.listen((line) => this.#noteExchange(line));
     this.threads = new SimulatedThreads(machine);
     this.#paperMarkets = paperMarkets(machine);
     this.cluster = new SimulatedCluster(machine, (start) => this.#startPod(start));
@@ -295,13 +271,16 @@ export class World {
     const slug = (JSON.parse(files['bot.json']) as { metadata: { slug: string } }).metadata.slug;
     const process = this.#newProcess(name, () => {
       this.pods.delete(process);
+      for (const connection of pod.connections) connection.kill();
       onKill();
     });
     const pod: Pod = {
       process,
       link: this.newLink(10_000, unreachable),
-      exchangeLink: this.newLink(5000, noAnswer),
+      // Clients of the exchange time out by themselves.
+      exchangeLink: this.newLink(Infinity, unreachable),
       deployment_id,
+      connections: [],
       isFenced: false,
       isEnding: false,
     };
@@ -316,6 +295,8 @@ export class World {
         volume,
         credentials: join(this.directory, slug),
         client: this.#connectRunner(pod, token),
+        definition: this.exchange.definition,
+        connectToExchange: (client) => this.#connectToExchange(pod, client),
         log: this.#logOf(process),
         stop: stop.signal,
       }),
@@ -334,6 +315,24 @@ export class World {
         },
       ),
     };
+  }
+
+  #connectToExchange(pod: Pod, client: CcxtExchange): void {
+    const connection = this.exchange.connect(client, pod.exchangeLink, (clientOrderId, moment) => {
+      if (moment === 'arrived') this.#sender = pod;
+      else this.machine.outside(() => this.onSent(clientOrderId, pod));
+    });
+    pod.connections.push(connection);
+  }
+
+  /** Notes the reports of orders. */
+  #noteExchange({ kind, account = '', message }: ExchangeLine): void {
+    if (kind !== 'pushed') return;
+    const report = message as Readonly<Record<'c' | 'C' | 'X' | 'x' | 'l' | 'L' | 'n', string>>;
+    const { x, X, l, L, n } = report;
+    const id = report.C || report.c;
+    this.note(`order ${id} of ${account}: ${x} ${X} ${l} at ${L}, fee ${n}`);
+    if (x === 'NEW') this.onPlaced(this.exchange.order(account, id)!, this.#sender);
   }
 
   /** Creating the tables would take most of the time of a day. */

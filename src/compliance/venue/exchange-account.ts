@@ -8,7 +8,7 @@ export interface AccountSetup {
   readonly balances: Readonly<Record<string, number>>;
   /** `none` by default. */
   readonly selfTrade?: SelfTrade;
-  /** Whether it may sell and spend more than it holds. */
+  /** Whether it may sell and spend more than it holds; it has no streams. */
   readonly isUnlimited?: boolean;
 }
 

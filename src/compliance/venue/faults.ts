@@ -38,6 +38,8 @@ export interface Fault {
   readonly where?: Readonly<Record<string, unknown>>;
   /** Number of matching messages that pass before it takes effect. */
   readonly skip?: number;
+  /** Share of the matching messages that it affects, at random; all by default. */
+  readonly share?: number;
   /** Number of messages that it affects. */
   readonly count?: number;
   /** Period in which it takes effect, ms since the epoch, inclusive. */
@@ -46,7 +48,13 @@ export interface Fault {
 
 /** Faults that are in effect, oldest first. */
 export class Faults {
+  readonly #random: () => number;
   #armed: { readonly fault: Fault; seen: number }[] = [];
+
+  /** @param random decides which of the messages a fault with a `share` affects. */
+  constructor(random: () => number) {
+    this.#random = random;
+  }
 
   add(fault: Fault): void {
     this.#armed.push({ fault, seen: 0 });
@@ -64,8 +72,10 @@ export class Faults {
   find(names: readonly string[], fields: () => object, now: number): Fault | undefined {
     return this.#armed.find((armed) => {
       const { on, where, time = [-Infinity, Infinity], skip = 0, count = Infinity } = armed.fault;
+      const { share } = armed.fault;
       if (!names.includes(on) || now < time[0] || now > time[1]) return false;
       if (where !== undefined && !hasFields(fields(), where)) return false;
+      if (share !== undefined && this.#random() >= share) return false;
       armed.seen += 1;
       return armed.seen > skip && armed.seen <= skip + count;
     })?.fault;

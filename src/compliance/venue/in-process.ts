@@ -1,4 +1,5 @@
 /** Connects clients of ccxt to a simulated exchange in this process, without a network. */
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { setTimeout as delay } from 'node:timers/promises';
 import { requireCcxt } from '../../trading/venues/ccxt-client.ts';
 import type { CcxtExchange } from '../../trading/venues/ccxt-types.ts';
@@ -92,6 +93,8 @@ class InProcessConnection implements Connection {
   readonly #latency: () => number;
   readonly #network: Network;
   readonly #streams = new Set<Stream>();
+  /** Runs a task in the asynchronous context of the client. */
+  readonly #inClient = AsyncLocalStorage.snapshot();
   #isKilled = false;
 
   constructor(exchange: SimulatedExchange, latency: () => number, network: Network) {
@@ -177,7 +180,8 @@ class InProcessConnection implements Connection {
       const due = Math.max(exchange.now + this.#latency(), arrival);
       if (delayMs === 0) arrival = due;
       this.#after(due + delayMs - exchange.now, () => {
-        if (socket.readyState === OPEN && !this.#isKilled) client.onMessage({ data: text });
+        if (socket.readyState !== OPEN || this.#isKilled) return;
+        this.#inClient(() => client.onMessage({ data: text }));
       });
     };
     client.connection = socket;
@@ -209,7 +213,7 @@ class InProcessConnection implements Connection {
   /** Runs a task of the client after a delay beyond the latency, unless its process has died. */
   #deliver(ms: number, task: () => void): void {
     this.#after(this.#latency() + ms, () => {
-      if (!this.#isKilled) task();
+      if (!this.#isKilled) this.#inClient(task);
     });
   }
 }

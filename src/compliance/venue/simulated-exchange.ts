@@ -11,7 +11,7 @@ import { isLive, type Order } from './book-order.ts';
 import { Throttle } from './throttle.ts';
 
 export interface ExchangeSetup {
-  /** Decides when auctions end. */
+  /** Decides when auctions end, and which messages faults with a share affect. */
   readonly seed: number;
   readonly instruments: readonly InstrumentSetup[];
   readonly accounts: readonly AccountSetup[];
@@ -75,7 +75,7 @@ export class SimulatedExchange {
   readonly api: BinanceApi;
   readonly matching: Matching;
   readonly klines = new Klines();
-  readonly faults = new Faults();
+  readonly faults: Faults;
   readonly clock: Clock;
   /** Connections that are down: all of them, or only the private ones. */
   #down: 'all' | 'accounts' | undefined;
@@ -85,8 +85,11 @@ export class SimulatedExchange {
 
   constructor({ seed, instruments, accounts, bars }: ExchangeSetup, clock: Clock) {
     this.clock = clock;
-    this.matching = new Matching(instruments, accounts, clock, seededRandom(seed), {
+    const random = seededRandom(seed);
+    this.faults = new Faults(random);
+    this.matching = new Matching(instruments, accounts, clock, random, {
       changed: (order, change, fill) => {
+        if (this.matching.accounts[order.account]!.setup.isUnlimited === true) return;
         const event = this.api.executionReport(order, change, fill);
         this.#push(event, 'executionReport', ({ account }) => account === order.account, order);
       },
@@ -289,10 +292,8 @@ export class SimulatedExchange {
 
   #push(event: object, type: string, isFor: (stream: Stream) => boolean, order?: Order): void {
     if (order !== undefined) {
-      const account = this.matching.accounts[order.account]!.setup;
-      if (account.isUnlimited !== true) {
-        this.#log('pushed', { account: account.name, message: event });
-      }
+      const { name } = this.matching.accounts[order.account]!.setup;
+      this.#log('pushed', { account: name, message: event });
     }
     const streams = [...this.#streams].filter(isFor);
     if (streams.length === 0) return;
