@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { syncBuiltinESMExports } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import threads, { type WorkerOptions } from 'node:worker_threads';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { ConformanceResult } from '../../src/api/compliance-tests.ts';
 import { testResultAnswer } from '../../src/cli/show-tests.ts';
@@ -79,6 +81,33 @@ test('a test without --wait can be canceled like any task', async () => {
   });
   expect(await run('bots', 'conformance', 'sma', '--case', 'A99')).toMatchObject({ code: 3 });
 });
+
+test.each([['stress'], ['conformance', '--case', 'A03']])(
+  'a %s test without the package ccxt fails with a remedy',
+  async (verb, ...options) => {
+    const { Worker } = threads;
+    // A thread resolves packages by itself.
+    const hook = `import Module from 'node:module';
+      const resolve = Module._resolveFilename;
+      Module._resolveFilename = (name, ...rest) => resolve(name === 'ccxt' ? 'ccxt-is-missing' : name, ...rest);`;
+    const execArgv = ['--import', `data:text/javascript,${encodeURIComponent(hook)}`];
+    threads.Worker = class extends Worker {
+      constructor(file: URL, given: WorkerOptions) {
+        super(file, { ...given, execArgv });
+      }
+    };
+    syncBuiltinESMExports();
+    try {
+      expect(await run('bots', verb!, 'sma', ...options, '--wait')).toMatchObject({
+        code: 6,
+        stderr: expect.stringMatching(/requires the package ccxt[^]*npm install ccxt/),
+      });
+    } finally {
+      threads.Worker = Worker;
+      syncBuiltinESMExports();
+    }
+  },
+);
 
 test('exits with 5 if a test was not passed, and with 8 if the host was too busy for a verdict', () => {
   const codeOf = (result: object) => testResultAnswer({ ...result })?.failure?.code;

@@ -142,11 +142,10 @@ export class Invariants {
 
   #checkPlaced(order: Order, by: Pod | undefined): void {
     const { exchange } = this.#world;
-    const { clientOrderId } = order;
+    const { clientOrderId: id } = order;
     const owner = exchange.ownerOf(order);
-    const violate = (what: string): void =>
-      this.#world.violate(`order ${clientOrderId} of ${owner} ${what}`);
-    if (exchange.orders.filter((one) => one.clientOrderId === clientOrderId).length > 1) {
+    const violate = (what: string): void => this.#world.violate(`order ${id} of ${owner} ${what}`);
+    if (exchange.orders.filter((one) => one.clientOrderId === id).length > 1) {
       violate('was placed twice');
     }
     if (by === undefined) return violate('comes from no pod');

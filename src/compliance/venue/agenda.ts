@@ -1,8 +1,7 @@
 interface Entry {
   readonly time: number;
   readonly ordinal: number;
-  readonly task: (item: unknown) => void;
-  readonly item: unknown;
+  readonly task: () => void;
 }
 
 /**
@@ -26,18 +25,8 @@ export class Agenda {
 
   /** @param time a past time is due now. */
   wake(time: number, task: () => void): void {
-    this.post(time, task, undefined);
-  }
-
-  /** Like `wake`, with an argument of the task instead of a closure for each. */
-  post<T>(time: number, task: (item: T) => void, item: T): void {
     const entries = this.#entries;
-    const entry: Entry = {
-      time: Math.max(time, this.#now),
-      ordinal: this.#ordinal,
-      task: task as Entry['task'],
-      item,
-    };
+    const entry: Entry = { time: Math.max(time, this.#now), ordinal: this.#ordinal, task };
     this.#ordinal += 1;
     let at = entries.length;
     entries.push(entry);
@@ -56,7 +45,7 @@ export class Agenda {
     if (next === undefined || next.time > until) return false;
     this.#removeFirst();
     this.#now = next.time;
-    next.task(next.item);
+    next.task();
     return true;
   }
 

@@ -97,17 +97,12 @@ export class Matching {
     const { selfTrade = 'none' } = setup;
     const id = this.orders.length + 1;
     const order = makeOrder({ id, account, instrument: listing.index, time, selfTrade }, terms);
-    this.add(order);
+    this.orders.push(order);
+    this.#byClientId[account]!.set(order.clientOrderId, order);
+    this.#change(order, 'new');
     if (listing.phase === 'continuous') listing.book.submit(order);
     else listing.book.enter(order);
     return order;
-  }
-
-  /** Adds an order without matching it. */
-  add(order: Order): void {
-    this.orders.push(order);
-    this.#byClientId[order.account]!.set(order.clientOrderId, order);
-    this.#change(order, 'new');
   }
 
   /** Ends a live order. */
@@ -116,18 +111,6 @@ export class Matching {
     order.leaves = 0;
     order.status = status;
     this.#change(order, status);
-  }
-
-  /** Fills a live order outside of the book, against an account that the exchange does not have. */
-  fill(order: Order, price: number, quantity: number): void {
-    const listing = this.listings[order.instrument]!;
-    order.leaves -= quantity;
-    order.filled += quantity;
-    order.value += price * quantity;
-    order.status = order.leaves > 0 ? 'partially_filled' : 'filled';
-    if (order.leaves === 0) listing.book.remove(order);
-    const trade = this.#record(order, order, price, quantity);
-    this.#settle(order, trade, false);
   }
 
   /** Changes the phase; an auction that this ends continues for a random time. */

@@ -364,6 +364,7 @@ const UNKNOWN = { code: -1007, msg: 'Timeout waiting for response from backend s
 const FAULTS: Readonly<Record<string, readonly FaultAction[]>> = {
   'a lost request': [{ kind: 'lost_before' }],
   'a lost response': [{ kind: 'lost_after' }],
+  'a response that never comes': [{ kind: 'lost_after', isSilent: true }],
   'a request that arrives after its timeout': [{ kind: 'lost_after', lateMs: 150 }],
   'a response after its timeout': [{ kind: 'slow', ms: 1500 }],
   'an error after the order was accepted': [{ kind: 'status', status: 503, done: true }],
