@@ -39,7 +39,7 @@ interface StreamClient {
   onPong(): void;
 }
 
-/** What happens to messages on their way, in addition to faults of the exchange. */
+/** Loss and observation of messages between a client and the exchange. */
 export interface Network {
   /** Whether a message is lost, without an error. */
   loses?(message: 'request' | 'response' | 'pushed'): boolean;

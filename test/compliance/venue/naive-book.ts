@@ -36,7 +36,7 @@ export class NaiveBook {
     this.orders = this.orders.filter((order) => order.id !== id);
   }
 
-  /** Of one side or of the stops, in the order in which they would trade: id, price, leaves. */
+  /** Orders of one side, or its stop orders, in the order in which they would trade: id, price, leaves. */
   queue(side: 'buy' | 'sell', isParked: boolean): readonly (readonly [number, number, number])[] {
     // The highest buyer comes first, and of stops the lowest buyer.
     const sign = (side === 'buy') === isParked ? 1 : -1;
