@@ -54,7 +54,7 @@ test('bars of the trades are streamed and can be queried', async () => {
       const watched = await feed.watch(SYMBOL, '1m');
       const queried = await feed.history(SYMBOL, '1m', START);
       const sent = await feed.time();
-      return [watched, queried, exchange.now - sent];
+      return [watched, queried, exchange.now - sent!];
     };
     let results: readonly unknown[] = [];
     void read().then((all) => (results = all));
