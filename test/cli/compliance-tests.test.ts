@@ -98,7 +98,7 @@ test.each([['stress'], ['conformance', '--case', 'A03']])(
     };
     syncBuiltinESMExports();
     try {
-      expect(await run('bots', verb!, 'sma', ...options, '--wait')).toMatchObject({
+      expect(await run('bots', verb, 'sma', ...options, '--wait')).toMatchObject({
         code: 6,
         stderr: expect.stringMatching(/requires the package ccxt[^]*npm install ccxt/),
       });
