@@ -111,12 +111,15 @@ describe('the runners of a deployment', () => {
     const { deployment_id } = await deployed('cleans-up');
     const [one, next] = [world.instance(deployment_id), world.instance(deployment_id)];
     await one.report();
+    // The deployment cannot end before.
+    world.cluster.fail = new ServiceError('cluster_unavailable', 'the cluster does not answer');
     const error = { code: 'failure', message: 'its disk is full' };
     const ended = { outcome: 'failed' as const, verified: false, orders: [], error };
     await one.report({ status: 'ended', ended });
     expect(await next.report()).toMatchObject({ epoch: 2, command: 'stop' });
     await next.report();
     expect(await world.instance(deployment_id).send()).toMatchObject(FENCED);
+    world.cluster.fail = undefined;
   });
 
   it('the runners of a deployment do not trade after one of them has failed, even before the deployment has ended', async () => {
