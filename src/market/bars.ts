@@ -78,6 +78,17 @@ function withDoubleCapacity(bars: Bars): Bars {
   return columns;
 }
 
+/** Returns the bars of all parts, in their order, in new columns. */
+export function joinBars(...parts: readonly Bars[]): Bars {
+  const bars = allocateBars(parts.reduce((total, { length }) => total + length, 0));
+  let at = 0;
+  for (const part of parts) {
+    for (const name of BAR_COLUMNS) bars[name].set(part[name].subarray(0, part.length), at);
+    at += part.length;
+  }
+  return bars;
+}
+
 /** @param rows `[time, open, high, low, close, volume]` */
 export function barsFromRows(
   rows: readonly (readonly [number, number, number, number, number, number])[],

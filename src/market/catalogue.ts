@@ -95,8 +95,11 @@ export async function importBars(
   }
 }
 
-/** DuckDB wraps system errors in errors of its own. */
-function explainWriteError(dir: string, error: unknown): unknown {
+/**
+ * Turns a failed write into `output_not_writable`; returns any other error as it is. DuckDB wraps
+ * system errors in errors of its own.
+ */
+export function explainWriteError(dir: string, error: unknown): unknown {
   if (!(error instanceof Error) || error instanceof ServiceError) return error;
   const isFull = /No space left on device/.test(error.message);
   if (!isFull && !isSystemError(error) && !error.message.startsWith('IO Error: ')) return error;
@@ -275,7 +278,13 @@ function isName(text: string): boolean {
 }
 
 function folderOf(dir: string, name: string): string {
-  if (isName(name)) return join(dir, name);
+  checkDatasetName(name);
+  return join(dir, name);
+}
+
+/** @throws ServiceError `invalid_data` for an invalid name. */
+export function checkDatasetName(name: string): void {
+  if (isName(name)) return;
   throw new ServiceError(
     'invalid_data',
     `${JSON.stringify(name)} is not a valid name of a dataset`,

@@ -3,7 +3,10 @@
 export interface CcxtExchange {
   readonly has: Readonly<Record<string, unknown>>;
   readonly timeframes: Readonly<Record<string, unknown>>;
-  readonly features: unknown;
+  /** See https://docs.ccxt.com/#/README?id=features. */
+  readonly features?: {
+    readonly spot?: { readonly fetchOHLCV?: { readonly limit?: number } | null } | null;
+  };
   readonly precisionMode: number;
   readonly markets: Readonly<Record<string, Market>> | undefined;
   readonly clients: Readonly<Record<string, Stream>>;

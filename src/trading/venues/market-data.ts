@@ -1,7 +1,8 @@
 /** Public market data of an exchange through ccxt, which is loaded when the first one is opened. */
+import { closest } from '../../base/closest.ts';
 import { ServiceError, type Problem } from '../../base/errors.ts';
 import type { Candle } from '../../market/bars.ts';
-import type { TimeframeName } from '../../market/timeframe.ts';
+import { TIMEFRAME_NAMES, type TimeframeName } from '../../market/timeframe.ts';
 import { CcxtClient, describeCcxtError } from './ccxt-client.ts';
 import type { CcxtExchange, Row } from './ccxt-types.ts';
 import type { ExchangeDefinition } from './exchanges-file.ts';
@@ -21,11 +22,19 @@ export interface Exchange {
    */
   check(symbols: readonly string[], timeframe: TimeframeName): Promise<void>;
   /**
+   * Checks that the exchange has past bars of the symbol.
+   *
+   * @throws ServiceError `invalid_data` if it does not; `exchange_unavailable`.
+   */
+  checkHistory(symbol: string, timeframe: TimeframeName): Promise<void>;
+  /**
    * Resolves with the newest bars, including the open one, once any has changed; rejects on a
    * disconnect.
    */
   watch(symbol: string, timeframe: TimeframeName): Promise<readonly ExchangeBar[]>;
-  /** Up to 1000 bars from `since` on, oldest first. */
+  /** Most bars that `history` returns. */
+  readonly pageSize: number;
+  /** Bars from `since` on, oldest first. */
   history(symbol: string, timeframe: TimeframeName, since: number): Promise<readonly ExchangeBar[]>;
   /** Time of the exchange, ms since epoch; undefined if it has no such endpoint. */
   time(): Promise<number | undefined>;
@@ -94,6 +103,31 @@ class MarketData implements Exchange {
     });
   }
 
+  async checkHistory(symbol: string, timeframe: TimeframeName): Promise<void> {
+    const name = this.#name;
+    const { exchange } = this.#client;
+    const lacks = (what: string, remedy: string): ServiceError =>
+      new ServiceError('invalid_data', `${name} has no ${what}`, { remedy });
+    if (exchange.has['fetchOHLCV'] !== true) {
+      throw lacks('past bars', 'Choose another exchange, or import a file with `data import`.');
+    }
+    const names = TIMEFRAME_NAMES.filter((one) =>
+      Object.hasOwn(exchange.timeframes, ccxtTimeframe(one)),
+    );
+    if (!names.includes(timeframe)) {
+      throw lacks(`${timeframe} bars`, `Choose one of ${names.join(', ')}.`);
+    }
+    const missing = await this.#missing([symbol]).catch((error: unknown) => {
+      throw unavailable(name, error);
+    });
+    if (missing.length === 0) return;
+    const similar = closest(symbol, Object.keys(exchange.markets ?? {}));
+    const remedy = similar
+      ? `Did you mean ${similar}?`
+      : 'Write it as BASE/QUOTE, such as BTC/USDT.';
+    throw lacks(`symbol ${JSON.stringify(symbol)}`, remedy);
+  }
+
   /** Returns the indexes of the symbols that the exchange does not have. */
   async #missing(symbols: readonly string[]): Promise<readonly number[]> {
     const { exchange } = this.#client;
@@ -106,6 +140,10 @@ class MarketData implements Exchange {
       this.#loadedAt = performance.now();
     }
     return missing();
+  }
+
+  get pageSize(): number {
+    return Math.min(PAGE, this.#client.exchange.features?.spot?.fetchOHLCV?.limit ?? PAGE);
   }
 
   async watch(symbol: string, timeframe: TimeframeName): Promise<readonly ExchangeBar[]> {
@@ -122,7 +160,7 @@ class MarketData implements Exchange {
     const { exchange } = this.#client;
     const at = this.#client.exchangeSymbol(symbol);
     return this.#client.ask(async () => {
-      const rows = await exchange.fetchOHLCV(at, ccxtTimeframe(timeframe), since, PAGE);
+      const rows = await exchange.fetchOHLCV(at, ccxtTimeframe(timeframe), since, this.pageSize);
       return barsOf(rows).sort((a, b) => a.time - b.time);
     });
   }
@@ -143,12 +181,13 @@ class MarketData implements Exchange {
   }
 }
 
-function unavailable(name: string, error: unknown): ServiceError {
+/** Error for a request that an exchange did not answer. */
+export function unavailable(name: string, error: unknown): ServiceError {
   return new ServiceError(
     'exchange_unavailable',
     `${name} does not answer: ${describeCcxtError(error)}`,
     {
-      remedy: 'Try again later, or check that the server can reach the exchange.',
+      remedy: 'Try again later, or check that this machine can reach the exchange.',
       cause: error,
     },
   );

@@ -1,11 +1,9 @@
 import { basename, resolve } from 'node:path';
-import { formatTime } from '../../../market/bar-time.ts';
 import { TIMEFRAME_NAMES } from '../../../market/timeframe.ts';
 import { formatCount } from '../../../base/format.ts';
 import { DATA_OPTIONS } from '../../data-options.ts';
+import { gapsDocument, showGaps } from '../../show-gaps.ts';
 import { defineVerb } from '../../verb.ts';
-
-const GAPS_SHOWN = 10;
 
 export const verb = defineVerb({
   summary: 'check the bars of a file and store them in the catalogue',
@@ -54,14 +52,9 @@ export const verb = defineVerb({
       importedAt: new Date().toISOString(),
       replace,
     });
-    const listed = gaps.gaps.map(({ after, before, missing }) => ({
-      after: formatTime(after),
-      before: formatTime(before),
-      missing,
-    }));
-    const { count, missing, shortHoles } = gaps;
+    const missing = gapsDocument(gaps);
     return {
-      data: { ...manifest, dropped, gaps: { count, missing, short_holes: shortHoles, listed } },
+      data: { ...manifest, dropped, gaps: missing },
       show(out) {
         const { from, to } = manifest;
         const size = `${formatCount(bars.length)} bars of ${timeframe.name}`;
@@ -69,16 +62,7 @@ export const verb = defineVerb({
         for (const [code, rows] of Object.entries(dropped)) {
           out.line(`rows skipped for ${code}: ${formatCount(rows)}`);
         }
-        if (shortHoles > 0) out.line(`gaps that are probably holidays: ${formatCount(shortHoles)}`);
-        if (count === 0) return;
-        out.line(`missing bars: ${formatCount(missing)}, in gaps: ${formatCount(count)}`);
-        out.table(
-          [{ title: 'after' }, { title: 'before' }, { title: 'missing', align: 'right' }],
-          listed
-            .slice(0, GAPS_SHOWN)
-            .map((gap) => [gap.after, gap.before, formatCount(gap.missing)]),
-        );
-        if (count > GAPS_SHOWN) out.line(`… and ${formatCount(count - GAPS_SHOWN)} more`);
+        showGaps(out, missing);
       },
     };
   },

@@ -1,0 +1,105 @@
+import { join } from 'node:path';
+import { formatCount } from '../../../base/format.ts';
+import { ServiceError } from '../../../base/errors.ts';
+import { parseTimeframe, TIMEFRAME_NAMES } from '../../../market/timeframe.ts';
+import { gapsDocument, showGaps } from '../../show-gaps.ts';
+import { defineVerb } from '../../verb.ts';
+
+export const verb = defineVerb({
+  summary: 'download bars of an exchange into the catalogue',
+  description:
+    'Downloads closed bars through ccxt, within the rate limits of the exchange, and stores them in the catalogue, where bots find them as catalog://NAME. After an interruption, the same command continues. If the dataset is complete, it adds newer bars. Reports missing bars, which are never invented.',
+  options: {
+    exchange: {
+      value: 'name',
+      description: 'id of the exchange in ccxt, or its name in exchanges_file',
+      required: true,
+    },
+    symbol: { value: 'pair', description: 'symbol of the exchange', required: true },
+    timeframe: {
+      value: 'length',
+      description: 'length of the bars',
+      choices: TIMEFRAME_NAMES,
+      required: true,
+    },
+    from: { value: 'date', description: 'first day', required: true },
+    to: { value: 'date', description: 'last day (default: today)' },
+    as: { value: 'name', description: 'name in the catalogue', required: true },
+    repair: { value: 'how', description: 'drop: skip bad bars', choices: ['drop'] },
+    replace: { description: 'replace a dataset or an unfinished download from another source' },
+  },
+  settings: ['catalogue_dir', 'exchanges_file'],
+  examples: [
+    'data download --exchange binance --symbol BTC/USDT --timeframe 1h --from 2024-01-01 --as btc-1h',
+  ],
+  async run(context, _args, options) {
+    const { withLock } = await import('../../../client/lock.ts');
+    const { makeDirectory } = await import('../../../base/make-directory.ts');
+    const { parseWindow } = await import('../../../market/bar-time.ts');
+    const { checkDatasetName } = await import('../../../market/catalogue.ts');
+    const { downloadBars } = await import('../../../market/download.ts');
+    const { readExchanges } = await import('../../../trading/venues/exchanges-file.ts');
+    const { openExchange, unavailable } = await import('../../../trading/venues/market-data.ts');
+    const { exchange: name, symbol, as } = options;
+    const { catalogue_dir: dir, exchanges_file } = context.settings;
+    const window = parseWindow(options.from, options.to);
+    const timeframe = parseTimeframe(options.timeframe);
+    checkDatasetName(as);
+    makeDirectory(dir);
+
+    const { signal } = context;
+    const known = readExchanges(exchanges_file);
+    const definition = Object.hasOwn(known, name) ? known[name]! : { ccxt: name };
+    const exchange = openExchange(name, definition, signal);
+    try {
+      const to = Math.min(window.to, (await exchange.time()) ?? Date.now());
+      await exchange.checkHistory(symbol, timeframe.name);
+      const progress = context.progress(`${symbol} ${timeframe.name}`, to - window.from);
+      const read = (since: number) =>
+        exchange.history(symbol, timeframe.name, since).catch((error: unknown) => {
+          throw error instanceof ServiceError ? error : unavailable(name, error);
+        });
+      const result = await withLock(join(dir, `.download-${as}.lock`), 0, () =>
+        downloadBars(
+          dir,
+          { read, size: exchange.pageSize },
+          {
+            ...options,
+            symbol: as,
+            origin: `${name} ${symbol} ${timeframe.name} from ${options.from}`,
+            timeframe,
+            from: window.from,
+            to,
+            importedAt: new Date().toISOString(),
+            onProgress: (until) => progress.update(until - window.from),
+          },
+        ),
+      ).finally(() => progress.stop());
+      const { manifest, added, duplicates, dropped } = result;
+      const gaps = gapsDocument(result.gaps);
+      return {
+        data: { ...manifest, added, duplicates, dropped, gaps },
+        show(out) {
+          const { rows, from, to: last } = manifest;
+          out.line(
+            `catalog://${as}: ${formatCount(rows)} bars of ${timeframe.name}, ${from} to ${last}`,
+          );
+          out.line(`bars downloaded: ${formatCount(added)}`);
+          if (duplicates > 0) out.line(`bars sent twice: ${formatCount(duplicates)}`);
+          for (const [code, count] of Object.entries(dropped)) {
+            out.line(`bars skipped for ${code}: ${formatCount(count)}`);
+          }
+          showGaps(out, gaps);
+        },
+      };
+    } catch (error) {
+      if (!signal.aborted) throw error;
+      throw new ServiceError('interrupted', 'the bars downloaded so far are saved', {
+        remedy: 'Run the same command again to continue.',
+        cause: error,
+      });
+    } finally {
+      await exchange.close();
+    }
+  },
+});

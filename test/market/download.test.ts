@@ -1,0 +1,65 @@
+import { expect, test } from 'vitest';
+import { DAY, HOUR } from '../../src/market/bar-time.ts';
+import { downloadBars, type TimedBar } from '../../src/market/download.ts';
+import { parseTimeframe } from '../../src/market/timeframe.ts';
+import { useFiles } from './files.ts';
+
+const files = useFiles();
+const FROM = Date.UTC(2024, 0, 1);
+
+const bar = (time: number): TimedBar => ({ time, open: 2, high: 3, low: 1, close: 2, volume: 0.1 });
+
+const options = (symbol: string, timeframe: string, to: number) => ({
+  symbol,
+  origin: 'somewhere',
+  timeframe: parseTimeframe(timeframe),
+  from: FROM,
+  to,
+  importedAt: '2024-02-01T00:00:00.000Z',
+});
+
+test('keeps the first of bars that are sent twice, and none from before the start', async () => {
+  const times = [FROM - HOUR, FROM, FROM, FROM + HOUR, FROM + 2 * HOUR];
+  const read = async (since: number) => (since === FROM ? times.map(bar) : []);
+  const result = await downloadBars(
+    files.path('twice'),
+    { read, size: 1000 },
+    options('X', '1h', FROM + 3 * HOUR),
+  );
+  expect(result).toMatchObject({ added: 3, duplicates: 1, manifest: { rows: 3 } });
+});
+
+test('goes on after pages without bars, such as those before a listing', async () => {
+  const asked: number[] = [];
+  const read = async (since: number) => {
+    asked.push(Math.floor((since - FROM) / HOUR));
+    return since >= FROM + 48 * HOUR ? [bar(FROM + 50 * HOUR)] : [];
+  };
+  const pages = { read, size: 24 };
+  const result = await downloadBars(
+    files.path('late'),
+    pages,
+    options('X', '1h', FROM + 51 * HOUR),
+  );
+  expect(asked).toEqual([0, 24, 48, 50]);
+  expect(result.manifest).toMatchObject({ rows: 1, from: '2024-01-03T02:00:00Z' });
+});
+
+test('stores no open month', async () => {
+  const months = [FROM, Date.UTC(2024, 1, 1), Date.UTC(2024, 2, 1)];
+  const read = async (since: number) => months.filter((time) => time >= since).map(bar);
+  const pages = { read, size: 12 };
+  const result = await downloadBars(
+    files.path('months'),
+    pages,
+    options('X', '1mo', Date.UTC(2024, 2, 1) + 30 * DAY),
+  );
+  expect(result.manifest).toMatchObject({ rows: 2, to: '2024-02-01' });
+});
+
+test('stores nothing if there are no bars', async () => {
+  const pages = { read: async () => [], size: 1000 };
+  await expect(
+    downloadBars(files.path('none'), pages, options('X', '1d', FROM + 5 * DAY)),
+  ).rejects.toMatchObject({ code: 'file_not_found' });
+});
