@@ -96,7 +96,7 @@ export async function importBars(
 }
 
 /**
- * Turns a failed write into `output_not_writable`; returns any other error as it is. DuckDB wraps
+ * Turns a failed write into `output_not_writable`; returns other errors unchanged. DuckDB wraps
  * system errors in errors of its own.
  */
 export function explainWriteError(dir: string, error: unknown): unknown {

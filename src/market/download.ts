@@ -1,5 +1,5 @@
 /** Downloads of bars into the catalogue, page by page. */
-import { appendFile, mkdir, open, readFile, rm, truncate, writeFile } from 'node:fs/promises';
+import { appendFile, mkdir, open, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { isSystemError, ServiceError } from '../base/errors.ts';
 import { DAY } from './bar-time.ts';
@@ -162,7 +162,7 @@ const TAIL = 4096;
 /** Bars of an unfinished download, as CSV, and the origin that they are of. */
 class PartialDownload {
   readonly path: string;
-  /** Opening time of the last bar that is saved, here or in the dataset; undefined if there is none. */
+  /** Opening time of the last bar that is saved, here or in the dataset; undefined before the first. */
   last: number | undefined;
   isEmpty = true;
   readonly #dir: string;
