@@ -684,6 +684,8 @@ describe('fees', () => {
       exchange.klines.keep('USDTEUR', minute - 120 * MINUTE, ['1', '1', '1', '0.8', '1']);
       exchange.matching.fee = { asset: 'EUR', rate: 0.001 };
       expect(await venue.place(order(4))).toMatchObject({ fee: 0.1 / 0.8 });
+      exchange.matching.fee = { asset: 'quote', rate: 0.01 };
+      expect(await venue.place(order(5))).toMatchObject({ cost: 100, fee: 1 });
     }));
 });
 
