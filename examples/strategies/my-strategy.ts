@@ -1,4 +1,11 @@
-import { Crossover, defineStrategy, integer, Sma } from 'service-local/strategy';
+import {
+  crossedAbove,
+  crossedBelow,
+  crossing,
+  defineStrategy,
+  integer,
+  sma,
+} from 'service-local/strategy';
 
 /** Holds the instrument while a fast average of its closes is above a slow one. */
 export default defineStrategy({
@@ -15,21 +22,24 @@ export default defineStrategy({
   // Refuses combinations that make no sense although each value is allowed.
   check: ({ fast, slow }) => (fast < slow ? undefined : 'fast must be below slow'),
 
-  // Called once for each run. Variables here belong to that run alone.
-  create({ params, instruments, broker }) {
-    const instrument = instruments[0];
-    const fast = new Sma(params.fast);
-    const slow = new Sma(params.slow);
-    const crossover = new Crossover();
+  // Computed for every bar. They are NaN until they have had enough bars.
+  indicators: ({ params, instruments: [asset] }) => ({
+    fast: sma(asset.close, params.fast),
+    slow: sma(asset.close, params.slow),
+  }),
 
+  // Other bars need no decision, which makes a backtest faster. Without this line, `onBar` is called
+  // at every bar.
+  wakeOn: ({ fast, slow }) => crossing(fast, slow),
+
+  // Called once for each run. Variables here belong to that run alone.
+  create({ instruments: [asset], indicators: { fast, slow }, broker }) {
     return {
-      // Called at the close of every bar. An order placed here is filled from the next bar on, and
-      // no later bar can be seen. Indicators are NaN until they have had enough bars.
+      // Called at the close of a bar. An order placed here is filled from the next bar on, and no
+      // later bar can be seen.
       onBar() {
-        const { close } = instrument;
-        const crossed = crossover.next(fast.next(close), slow.next(close));
-        if (crossed > 0) broker.target(instrument, 1); // all of the equity
-        else if (crossed < 0) broker.target(instrument, 0); // out of the market
+        if (crossedAbove(fast, slow)) broker.target(asset, 1); // all of the equity
+        else if (crossedBelow(fast, slow)) broker.target(asset, 0); // out of the market
       },
     };
   },

@@ -31,6 +31,7 @@ export type { Param, Params, ParamValues } from './params.ts';
 export type { Indicator } from './indicators/indicator.ts';
 export { Crossover } from './indicators/crossover.ts';
 export { Adx, adx } from './indicators/adx.ts';
+export { difference, lag, log, ratio } from './indicators/arithmetic.ts';
 export { Atr, atr } from './indicators/atr.ts';
 export { Bollinger, bollinger } from './indicators/bollinger.ts';
 export { Correlation, correlation } from './indicators/correlation.ts';

@@ -27,7 +27,7 @@ export function startStrategy(
       });
       run.series = series;
     }
-    const condition = strategy.wakeOn?.(indicators);
+    const condition = strategy.wakeOn?.(indicators, params);
     if (condition !== undefined) run.wakeUp = new WakeUp(run, condition);
     run.series?.close();
     const random = seededRandom(config.seed);

@@ -94,7 +94,7 @@ export interface Strategy<P extends Params = Params, I = unknown> {
    * account, such as a fill, the end of an order, a margin call or a latch. By default it is called
    * in every step.
    */
-  wakeOn?(indicators: I): Condition;
+  wakeOn?(indicators: I, params: ParamValues<P>): Condition;
   create(context: StrategyContext<P, I>): StrategyRun;
 }
 

@@ -5,7 +5,8 @@ import { Correlation, correlation } from '../../src/engine/indicators/correlatio
 import { Ema, ema } from '../../src/engine/indicators/ema.ts';
 import { macd } from '../../src/engine/indicators/macd.ts';
 import { Rsi, rsi } from '../../src/engine/indicators/rsi.ts';
-import { sma } from '../../src/engine/indicators/sma.ts';
+import { Sma, sma } from '../../src/engine/indicators/sma.ts';
+import { difference, lag, log, ratio } from '../../src/engine/indicators/arithmetic.ts';
 import type { Computation } from '../../src/engine/series/computation.ts';
 import { crossedAbove, crossedBelow } from '../../src/engine/series/condition.ts';
 import type { BarSeries, Series } from '../../src/engine/series/declared-series.ts';
@@ -83,6 +84,44 @@ describe.each([
     const [strength, average] = [new Rsi(14), new Ema(5)];
     const expected = Array.from(history.close, (close) => average.next(strength.next(close)));
     expect(seen(script, ({ indicators }) => indicators.value)).toEqual(expected);
+  });
+
+  it('entries that are not finite do not count in an average', () => {
+    const history = market(9, 200);
+    const holes = history.volume.map((_, at) => (at % 50 < 30 ? 1 : at % 3));
+    history.volume.set(holes);
+    const script = {
+      markets: { X: history },
+      isLive,
+      indicators: ({ instruments: [x] }: IndicatorContext) => sma(ratio(x.close, x.volume), 3),
+    };
+    const average = new Sma(3);
+    const expected = Array.from(history.close, (close, at) => average.next(close / holes[at]!));
+    expect(holes).toContain(0);
+    expect(seen(script, ({ indicators }) => indicators.value)).toEqual(expected);
+  });
+
+  it('arithmetic on series is that of their entries', () => {
+    const history = market(10, 20);
+    const script = {
+      markets: { X: history },
+      isLive,
+      indicators: ({ instruments: [{ close, time }] }: IndicatorContext) => [
+        ratio(close, time),
+        difference(close, time),
+        log(close),
+        lag(close, 3),
+      ],
+    };
+    const { close, time } = history;
+    const expected = Array.from(close, (price, at) => [
+      price / time[at]!,
+      price - time[at]!,
+      Math.log(price),
+      close[at - 3] ?? Number.NaN,
+    ]);
+    const values = seen(script, ({ indicators }) => indicators.map(({ value }) => value));
+    expect(values).toEqual(expected);
   });
 
   it('an indicator of two instruments has an entry where both have a bar, and keeps it otherwise', () => {

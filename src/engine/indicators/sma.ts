@@ -1,5 +1,5 @@
 import { checkPeriod, type Indicator } from './indicator.ts';
-import { RollingSum } from './sums.ts';
+import { rollColumn, RollingSum } from './sums.ts';
 import type { IndicatorKind } from '../series/computation.ts';
 import { declare, type Series } from '../series/declared-series.ts';
 
@@ -27,6 +27,14 @@ export class Sma implements Indicator {
   next(x: number): number {
     return Number.isFinite(x) ? this.window.roll(x) : this.value;
   }
+
+  /** Writes `next` of the entries `from ≤ index < to` of a column. */
+  nextColumn(input: Float64Array, values: Float64Array, from: number, to: number): void {
+    let areFinite = true;
+    for (let at = from; at < to; at++) areFinite &&= Number.isFinite(input[at]);
+    if (areFinite) rollColumn(this.window, input, values, from, to);
+    else for (let at = from; at < to; at++) values[at] = this.next(input[at]!);
+  }
 }
 
 /** Declares {@link Sma} of `input`. */
@@ -39,6 +47,6 @@ const SMA: IndicatorKind<[period: number], Sma, 'value'> = {
   lines: ['value'],
   start: (period) => new Sma(period),
   fill(machine, [input], [value], from, to) {
-    for (let at = from; at < to; at++) value[at] = machine.next(input[at]!);
+    machine.nextColumn(input, value, from, to);
   },
 };

@@ -71,6 +71,14 @@ export class RollingSum {
     return leaving;
   }
 
+  /** Continues from a full window of these values, the oldest first, with their sum. */
+  restart(high: number, low: number, values: Float64Array): void {
+    this.high = high;
+    this.low = low;
+    this.values.set(values);
+    this.at = 0;
+  }
+
   /**
    * Pushes a value and returns the mean, NaN until the window is full. `sumError` and `quotient`
    * are inlined by hand: most strategies call this at every bar, V8 limits the depth of inlining,
@@ -103,6 +111,39 @@ export class RollingSum {
     const upper = scaled - (scaled - estimate);
     return estimate + (sum - upper * size - (estimate - upper) * size + low) * inverse;
   }
+}
+
+/**
+ * Writes `roll` of the entries `from ≤ index < to` of a column, all finite numbers. In a long
+ * stretch, the values that leave the window are read from the column, and the sum stays in registers,
+ * which takes half the time.
+ */
+export function rollColumn(
+  window: RollingSum,
+  input: Float64Array,
+  means: Float64Array,
+  from: number,
+  to: number,
+): void {
+  const { size, values } = window;
+  const isLong = window.full && to - from > 2 * size;
+  let at = from;
+  for (const end = isLong ? from + size : to; at < end; at++) means[at] = window.roll(input[at]!);
+  if (!isLong) return;
+  const inverse = 1 / size;
+  let { high, low } = window;
+  for (; at < to; at++) {
+    const entering = input[at]!;
+    const leaving = input[at - size]!;
+    const change = entering - leaving;
+    const sum = high + change;
+    low += sumError(entering, -leaving, change) + sumError(high, change, sum);
+    high = sum;
+    const estimate = sum * inverse;
+    const upper = upperHalf(estimate);
+    means[at] = estimate + (sum - upper * size - (estimate - upper) * size + low) * inverse;
+  }
+  window.restart(high, low, input.subarray(to - size, to));
 }
 
 /** Population covariance from Σab, Σa and Σb; the variance of a when b is a. */

@@ -1,4 +1,4 @@
-import { stateOf, type Series, type SeriesState } from './declared-series.ts';
+import { previousOf, stateOf, type Series } from './declared-series.ts';
 
 /** Evaluates a condition; a strategy cannot reach it. */
 export interface Test {
@@ -33,27 +33,27 @@ Object.freeze(Condition);
 
 /** True at a step at which `a` crosses `b` in either direction; see {@link crossedAbove}. */
 export function crossing(a: Series, b: Series | number): Condition {
-  return new Condition(new Crossing(operandOf(a), operandOf(b), true));
+  return new Condition(new Crossing(a, b, 'either'));
 }
 
 /** True at a step at which `a` crosses above `b`; see {@link crossedAbove}. */
 export function crossingAbove(a: Series, b: Series | number): Condition {
-  return new Condition(new Crossing(operandOf(a), operandOf(b), false));
+  return new Condition(new Crossing(a, b, 'above'));
 }
 
 /** True at a step at which `a` crosses below `b`; see {@link crossedBelow}. */
 export function crossingBelow(a: Series, b: Series | number): Condition {
-  return new Condition(new Crossing(operandOf(b), operandOf(a), false));
+  return new Condition(new Crossing(a, b, 'below'));
 }
 
 /** True while `a` is above `b`; false while either is NaN. */
 export function above(a: Series, b: Series | number): Condition {
-  return new Condition(new Order(operandOf(a), operandOf(b)));
+  return new Condition(new Order(a, b, 'above'));
 }
 
 /** True while `a` is below `b`; false while either is NaN. */
 export function below(a: Series, b: Series | number): Condition {
-  return new Condition(new Order(operandOf(b), operandOf(a)));
+  return new Condition(new Order(a, b, 'below'));
 }
 
 /**
@@ -80,101 +80,91 @@ export function all(...conditions: readonly [Condition, ...Condition[]]): Condit
 
 /** Whether the current step took `a` above `b`: it is above, and was not at the step before. */
 export function crossedAbove(a: Series, b: Series | number): boolean {
-  return crosses(operandOf(a), operandOf(b));
+  return typeof b === 'number'
+    ? a.value > b && previousOf(a) <= b
+    : a.value > b.value && previousOf(a) <= previousOf(b);
 }
 
 /** Whether the current step took `a` below `b`: it is below, and was not at the step before. */
 export function crossedBelow(a: Series, b: Series | number): boolean {
-  return crosses(operandOf(b), operandOf(a));
-}
-
-type Operand = SeriesState | number;
-
-function operandOf(value: Series | number): Operand {
-  return typeof value === 'number' ? value : stateOf(value);
-}
-
-/** The value at the current step. */
-function valueOf(operand: Operand): number {
-  if (typeof operand === 'number') return operand;
-  return entryOf(operand, operand.clock.cursor);
-}
-
-/** The value at the step before. */
-function previousOf(operand: Operand): number {
-  if (typeof operand === 'number') return operand;
-  const { cursor, isFresh } = operand.clock;
-  return entryOf(operand, isFresh ? cursor - 1 : cursor);
-}
-
-function entryOf({ column }: SeriesState, at: number): number {
-  return at < 0 ? Number.NaN : column[at]!;
-}
-
-/** Every comparison with NaN is false, so nothing crosses at a missing value or just after one. */
-function crosses(a: Operand, b: Operand): boolean {
-  return valueOf(a) > valueOf(b) && previousOf(a) <= previousOf(b);
+  return typeof b === 'number'
+    ? a.value < b && previousOf(a) >= b
+    : a.value < b.value && previousOf(a) >= previousOf(b);
 }
 
 /** Values by `step × stride`, so that one loop reads series and constant numbers. */
-function columnOf(operand: Operand): { column: Float64Array; stride: 0 | 1 } {
+function columnOf(operand: Series | number): { column: Float64Array; stride: 0 | 1 } {
   return typeof operand === 'number'
     ? { column: new Float64Array([operand]), stride: 0 }
-    : { column: operand.column, stride: 1 };
+    : { column: stateOf(operand).column, stride: 1 };
 }
 
 class Crossing implements Test {
-  readonly #a: Operand;
-  readonly #b: Operand;
-  readonly #isEither: boolean;
+  readonly #a: Series;
+  readonly #b: Series | number;
+  readonly #isAbove: boolean;
+  readonly #isBelow: boolean;
 
-  constructor(a: Operand, b: Operand, isEither: boolean) {
+  constructor(a: Series, b: Series | number, direction: 'above' | 'below' | 'either') {
     this.#a = a;
     this.#b = b;
-    this.#isEither = isEither;
+    this.#isAbove = direction !== 'below';
+    this.#isBelow = direction !== 'above';
   }
 
   isTrue(): boolean {
-    return crosses(this.#a, this.#b) || (this.#isEither && crosses(this.#b, this.#a));
+    return (
+      (this.#isAbove && crossedAbove(this.#a, this.#b)) ||
+      (this.#isBelow && crossedBelow(this.#a, this.#b))
+    );
   }
 
   mark(marks: Uint8Array, from: number, count: number): void {
-    const { column: as, stride: a } = columnOf(this.#a);
-    const { column: bs, stride: b } = columnOf(this.#b);
-    const isEither = this.#isEither;
-    let previousA = from === 0 ? Number.NaN : as[(from - 1) * a]!;
-    let previousB = from === 0 ? Number.NaN : bs[(from - 1) * b]!;
+    const { column: as } = columnOf(this.#a);
+    const { column: bs, stride } = columnOf(this.#b);
+    const isAbove = this.#isAbove;
+    const isBelow = this.#isBelow;
+    // Every comparison with NaN is false, so nothing crosses at a missing value or just after one.
+    let previousA = from === 0 ? Number.NaN : as[from - 1]!;
+    let previousB = from === 0 ? Number.NaN : bs[(from - 1) * stride]!;
     for (let at = 0; at < count; at += 1) {
-      const nowA = as[(from + at) * a]!;
-      const nowB = bs[(from + at) * b]!;
+      const a = as[from + at]!;
+      const b = bs[(from + at) * stride]!;
       const isCrossing =
-        (nowA > nowB && previousA <= previousB) ||
-        (isEither && nowA < nowB && previousA >= previousB);
+        (isAbove && a > b && previousA <= previousB) ||
+        (isBelow && a < b && previousA >= previousB);
       marks[at] = isCrossing ? 1 : 0;
-      previousA = nowA;
-      previousB = nowB;
+      previousA = a;
+      previousB = b;
     }
   }
 }
 
 class Order implements Test {
-  readonly #higher: Operand;
-  readonly #lower: Operand;
+  readonly #a: Series;
+  readonly #b: Series | number;
+  readonly #isAbove: boolean;
 
-  constructor(higher: Operand, lower: Operand) {
-    this.#higher = higher;
-    this.#lower = lower;
+  constructor(a: Series, b: Series | number, direction: 'above' | 'below') {
+    this.#a = a;
+    this.#b = b;
+    this.#isAbove = direction === 'above';
   }
 
   isTrue(): boolean {
-    return valueOf(this.#higher) > valueOf(this.#lower);
+    const a = this.#a.value;
+    const b = typeof this.#b === 'number' ? this.#b : this.#b.value;
+    return this.#isAbove ? a > b : a < b;
   }
 
   mark(marks: Uint8Array, from: number, count: number): void {
-    const { column: highers, stride: higher } = columnOf(this.#higher);
-    const { column: lowers, stride: lower } = columnOf(this.#lower);
+    const { column: as } = columnOf(this.#a);
+    const { column: bs, stride } = columnOf(this.#b);
+    const isAbove = this.#isAbove;
     for (let at = 0; at < count; at += 1) {
-      marks[at] = highers[(from + at) * higher]! > lowers[(from + at) * lower]! ? 1 : 0;
+      const a = as[from + at]!;
+      const b = bs[(from + at) * stride]!;
+      marks[at] = (isAbove ? a > b : a < b) ? 1 : 0;
     }
   }
 }

@@ -22,6 +22,8 @@ export interface SeriesState {
 
 /** For the engine only; the package does not export it. */
 export let stateOf: (series: Series) => SeriesState;
+/** The value at the step before the current one. */
+export let previousOf: (series: Series) => number;
 
 /**
  * A series of numbers that a strategy declares in `indicators` and reads in its run: a column of the
@@ -64,6 +66,11 @@ export class Series {
 
   static {
     stateOf = (series) => series.#state;
+    previousOf = (series) => {
+      const { clock, column } = series.#state;
+      const at = clock.isFresh ? clock.cursor - 1 : clock.cursor;
+      return at < 0 ? Number.NaN : column[at]!;
+    };
   }
 }
 

@@ -1,5 +1,7 @@
-import { Donchian } from '../indicators/donchian.ts';
+import { lag } from '../indicators/arithmetic.ts';
+import { donchian } from '../indicators/donchian.ts';
 import { integer } from '../params.ts';
+import { above, any, below } from '../series/condition.ts';
 import { defineStrategy } from '../strategy.ts';
 
 /**
@@ -15,21 +17,19 @@ export const donchianBreakout = defineStrategy({
     exit: integer({ default: 10, min: 1, description: 'Bars of the channel of lows.' }),
   },
   instruments: { min: 1, max: 1 },
-  create({ params, instruments, broker }) {
-    const instrument = instruments[0];
-    const entry = new Donchian(params.entry);
-    const exit = new Donchian(params.exit);
+  // The channels must not include the bar that breaks out of them.
+  indicators: ({ params, instruments: [asset] }) => ({
+    close: asset.close,
+    upper: lag(donchian(asset, params.entry).upper, 1),
+    lower: lag(donchian(asset, params.exit).lower, 1),
+  }),
+  wakeOn: ({ close, upper, lower }) => any(above(close, upper), below(close, lower)),
+  create({ instruments: [asset], indicators: { upper, lower }, broker }) {
     return {
       onBar() {
-        const { close, high, low } = instrument;
-        // Read first, because the channels must not include the bar that breaks out of them.
-        const { upper } = entry;
-        const { lower } = exit;
-        entry.next(high, low);
-        exit.next(high, low);
-        const held = broker.position(instrument) > 0;
-        if (!held && close > upper) broker.target(instrument, 1);
-        else if (held && close < lower) broker.target(instrument, 0);
+        const held = broker.position(asset) > 0;
+        if (!held && asset.close > upper.value) broker.target(asset, 1);
+        else if (held && asset.close < lower.value) broker.target(asset, 0);
       },
     };
   },

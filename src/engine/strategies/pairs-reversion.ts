@@ -1,5 +1,7 @@
-import { ZScore } from '../indicators/z-score.ts';
+import { log, ratio } from '../indicators/arithmetic.ts';
+import { zScore } from '../indicators/z-score.ts';
 import { integer, number } from '../params.ts';
+import { above, all, any, below } from '../series/condition.ts';
 import { defineStrategy } from '../strategy.ts';
 
 /**
@@ -19,10 +21,13 @@ export const pairsReversion = defineStrategy({
   instruments: { min: 2, max: 2 },
   shorts: true,
   check: ({ entry, exit }) => (exit < entry ? undefined : 'exit must be below entry'),
-  create({ params, instruments, broker }) {
-    const first = instruments[0];
+  indicators: ({ params, instruments: [first, second] }) =>
+    zScore(log(ratio(first.close, second!.close)), params.lookback),
+  wakeOn: (score, { entry, exit }) =>
+    any(above(score, entry), below(score, -entry), all(below(score, exit), above(score, -exit))),
+  create({ params, instruments, indicators: score, broker }) {
+    const [first] = instruments;
     const second = instruments[1]!;
-    const zScore = new ZScore(params.lookback);
     const hold = (weight: number): void => {
       broker.target(first, weight);
       broker.target(second, -weight);
@@ -30,12 +35,11 @@ export const pairsReversion = defineStrategy({
     return {
       onBar() {
         if (!first.fresh || !second.fresh) return;
-        const z = zScore.next(Math.log(first.close / second.close));
         // One leg may be open alone, while the other waits for a bar or after it was denied.
         const side = Math.sign(broker.position(first) || -broker.position(second));
-        if (z > params.entry && side >= 0) hold(-0.5);
-        else if (z < -params.entry && side <= 0) hold(0.5);
-        else if (side !== 0 && Math.abs(z) < params.exit) hold(0);
+        if (score.value > params.entry && side >= 0) hold(-0.5);
+        else if (score.value < -params.entry && side <= 0) hold(0.5);
+        else if (side !== 0 && Math.abs(score.value) < params.exit) hold(0);
       },
     };
   },

@@ -1,5 +1,6 @@
-import { Rsi } from '../indicators/rsi.ts';
+import { rsi } from '../indicators/rsi.ts';
 import { number, integer } from '../params.ts';
+import { above, any, below } from '../series/condition.ts';
 import { defineStrategy } from '../strategy.ts';
 
 /** Buys with all equity if Wilder's RSI of the closes is below `lower`; sells above `upper`. */
@@ -13,15 +14,14 @@ export const rsiReversion = defineStrategy({
   },
   instruments: { min: 1, max: 1 },
   check: ({ lower, upper }) => (lower < upper ? undefined : 'lower must be below upper'),
-  create({ params, instruments, broker }) {
-    const instrument = instruments[0];
-    const rsi = new Rsi(params.period);
+  indicators: ({ params, instruments: [asset] }) => rsi(asset.close, params.period),
+  wakeOn: (strength, { lower, upper }) => any(below(strength, lower), above(strength, upper)),
+  create({ params, instruments: [asset], indicators: strength, broker }) {
     return {
       onBar() {
-        const strength = rsi.next(instrument.close);
-        const held = broker.position(instrument) > 0;
-        if (!held && strength < params.lower) broker.target(instrument, 1);
-        else if (held && strength > params.upper) broker.target(instrument, 0);
+        const held = broker.position(asset) > 0;
+        if (!held && strength.value < params.lower) broker.target(asset, 1);
+        else if (held && strength.value > params.upper) broker.target(asset, 0);
       },
     };
   },

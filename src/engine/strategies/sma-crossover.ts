@@ -1,6 +1,6 @@
-import { Crossover } from '../indicators/crossover.ts';
-import { Sma } from '../indicators/sma.ts';
+import { sma } from '../indicators/sma.ts';
 import { integer } from '../params.ts';
+import { crossedAbove, crossedBelow, crossing } from '../series/condition.ts';
 import { defineStrategy } from '../strategy.ts';
 
 /** Buys with all equity when the fast average crosses above the slow one; sells when below. */
@@ -13,20 +13,20 @@ export const smaCrossover = defineStrategy({
   },
   instruments: { min: 1, max: 1 },
   check: ({ fast, slow }) => (fast < slow ? undefined : 'fast must be below slow'),
-  create({ params, instruments, broker }) {
-    const instrument = instruments[0];
-    const fast = new Sma(params.fast);
-    const slow = new Sma(params.slow);
-    const crossover = new Crossover();
+  indicators: ({ params, instruments: [asset] }) => ({
+    fast: sma(asset.close, params.fast),
+    slow: sma(asset.close, params.slow),
+  }),
+  wakeOn: ({ fast, slow }) => crossing(fast, slow),
+  create({ instruments: [asset], indicators: { fast, slow }, broker }) {
     let isLong = false;
     return {
       onBar() {
-        const { close } = instrument;
-        const crossed = crossover.next(fast.next(close), slow.next(close));
         // Averages that meet and separate again on the same side cross twice in one direction.
-        if (crossed === 0 || crossed > 0 === isLong) return;
-        isLong = crossed > 0;
-        broker.target(instrument, isLong ? 1 : 0);
+        if (isLong ? crossedBelow(fast, slow) : crossedAbove(fast, slow)) {
+          isLong = !isLong;
+          broker.target(asset, isLong ? 1 : 0);
+        }
       },
     };
   },
