@@ -29,17 +29,18 @@ export type Account =
   /** Long only; every purchase is paid in full. */
   | { readonly model: 'cash' }
   /**
-   * Long and short. `initial`: equity needed per unit of gross exposure to open; `maintenance`:
-   * below this share at a close, everything is closed at the next open (a margin call). New orders
-   * are denied until equity is above it again at a close, or only positions without bars are left,
-   * and for the instrument of such a position until that is closed.
+   * Long and short. `initial` is the equity that opening needs, and `maintenance` the equity that
+   * holding needs, each as a share of gross exposure. If equity is below `maintenance` at a close, all
+   * positions are closed at the next open (a margin call). New orders are denied until equity suffices
+   * at a close, or only positions without recent bars are left. Orders for the instrument of such a
+   * position are denied until that position is closed.
    */
   | { readonly model: 'margin'; readonly initial: number; readonly maintenance: number };
 
 /**
  * Limits checked before every order; `Infinity` means no limit. The price collar also applies to the
- * price that a market order gets, and to the price of a stop order relative to its stop price.
- * `Reference` defines which close counts.
+ * price that a market order gets, and to the price of a stop order relative to its stop price. It is
+ * measured from `ReferencePrice`.
  */
 export type RiskLimits = Readonly<Record<RequiredLimit, number>>;
 
@@ -50,16 +51,16 @@ export const NO_RISK_LIMITS = Object.fromEntries(
 /** Further limits, checked before every order; absent ones do not apply. */
 export interface OptionalLimits {
   /**
-   * Maximum distance of an order's price from limit prices and fills of the last `seconds`, basis
-   * points. Orders of one instrument and side count together. An order without a price counts at the
-   * last close.
+   * Maximum distance in basis points between the price of an order and the limit prices and fills of
+   * the last `seconds`, per instrument and side. The price of an order without a limit is the last
+   * close.
    */
   readonly price_collar_period?: { readonly seconds: number; readonly bps: number };
   /** Part of `max_messages_per_second` that only cancels may use. */
   readonly messages_kept_for_cancels?: number;
   /**
    * After `count` executed orders of one instrument and side within `seconds`, every new order is
-   * denied until people re-enable the bot.
+   * denied until a person re-enables the bot.
    */
   readonly repeated_execution?: { readonly count: number; readonly seconds: number };
   /** Symbols; orders for others are denied. */

@@ -17,7 +17,7 @@ export interface EngineSetup<P extends Params = Params> {
   readonly strategy: Strategy<P>;
   readonly params: ParamValues<P>;
   readonly config: EngineConfig;
-  /** Memory of a run whose result is no longer needed; new memory by default. */
+  /** Memory to reuse, of a run whose result is no longer needed; new memory by default. */
   readonly memory?: EngineMemory | undefined;
   /** Rules of the venue that executes the orders; by default, bars fill them. */
   readonly venue?: VenueRules | undefined;

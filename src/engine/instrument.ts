@@ -89,11 +89,14 @@ export class Instrument {
     const { names = [], columns = [], counts } = this.#signals ?? {};
     const place = names.indexOf(name);
     if (place < 0) {
-      throw new RangeError(`signal: no model has an output ${name}; there are: ${listed(names)}`);
+      throw new RangeError(
+        `signal: no model has an output named ${name}; available: ${listed(names)}`,
+      );
     }
     if (this.#cursor < 0) return Number.NaN;
-    // A value that is missing must not pass for one that is not defined yet.
-    if (this.#cursor >= counts![this.index]!) throw new Error(`no model was shown this bar`);
+    // A missing value must not look like NaN, which means that the inputs still warm up.
+    if (this.#cursor >= counts![this.index]!)
+      throw new Error('the model outputs for this bar have not been computed');
     return columns[this.index]![place]![this.#cursor]!;
   }
 

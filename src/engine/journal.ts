@@ -108,7 +108,7 @@ type Kind = (typeof KINDS)[number];
 const WIDTH = 12;
 /** Numbers of a booking, after the head of its row. */
 const BOOKED = ['quantity', 'price', 'reference', 'fee', 'slippage', 'position', 'cash'] as const;
-/** Bits of a request; above them lie the order's type and its time in force, four bits each. */
+/** Bits of a request. The next four bits are the order type, and the four above them the time in force. */
 const BUY = 1;
 const POST_ONLY = 2;
 const REDUCE_ONLY = 4;
@@ -319,7 +319,7 @@ function numbers<N extends string>(
   return Object.fromEntries(entries) as Record<N, number>;
 }
 
-// Prices are above 0, so the sign is free to tell a share of the price from an absolute price.
+// Prices are above 0, so a negative number can stand for a share of the price.
 function encodeExit(exit: ExitPrice | undefined): number {
   if (exit === undefined) return Number.NaN;
   return typeof exit === 'number' ? exit : -exit.percent;

@@ -21,7 +21,7 @@ export class EngineMemory {
     return this.#equity.subarray(0, steps);
   }
 
-  /** Its content is undefined. */
+  /** Returns a chunk with undefined content. */
   chunk(): Float64Array {
     this.#taken += 1;
     return (this.#chunks[this.#taken - 1] ??= new Float64Array(CHUNK));

@@ -48,7 +48,7 @@ export const choice = <const T extends string>(
 ): ChoiceParam<T> =>
   Object.freeze({ kind: 'choice', ...value, choices: Object.freeze([...value.choices]) });
 
-/** A value as typed on a command line; what it cannot be read as stays text, to be refused as that. */
+/** Parses a value from a command line. Text that does not parse is returned unchanged, and `resolveParams` rejects it. */
 export function paramFromText(param: Param | undefined, text: string): number | string | boolean {
   switch (param?.kind) {
     case 'integer':
@@ -64,7 +64,7 @@ export function paramFromText(param: Param | undefined, text: string): number | 
   }
 }
 
-/** One fault in a strategy's parameters; `key` is absent when the fault lies in their combination. */
+/** A fault in the parameters of a strategy; without `key`, their combination is invalid. */
 export interface ParamProblem {
   readonly key?: string;
   readonly code: 'unknown_param' | 'invalid_param';

@@ -52,7 +52,7 @@ export interface Opening {
 
 /**
  * Cash, positions and the round trips that led there. Quantities are signed: negative is short.
- * Trades are rows of numbers until someone asks for them: a run makes hundreds of thousands.
+ * Trades are rows of numbers until they are requested, because a run makes hundreds of thousands.
  */
 export class Portfolio {
   readonly positions: Float64Array;
@@ -85,7 +85,7 @@ export class Portfolio {
     this.cash = cash;
     for (const [symbol, { quantity, price }] of Object.entries(positions)) {
       const instrument = this.#symbols.indexOf(symbol);
-      if (instrument === -1) throw new RangeError(`no instrument of this run is ${symbol}`);
+      if (instrument === -1) throw new RangeError(`this run has no instrument ${symbol}`);
       if (quantity === 0) continue;
       this.positions[instrument] = quantity;
       this.marks[instrument] = price;
@@ -138,12 +138,12 @@ export class Portfolio {
     return false;
   }
 
-  /** The id of the trade that the open position is; undefined when flat. */
+  /** Id of the open trade; undefined when flat. */
   openTrade(index: number): number | undefined {
     return this.positions[index] === 0 ? undefined : this.#open[index]![ID]!;
   }
 
-  /** The id of the trade that the newest fill of the instrument went into, whether it is open or closed. */
+  /** Id of the trade that contains the newest fill of the instrument, open or closed. */
   lastTrade(index: number): number {
     return this.#open[index]![ID]!;
   }
@@ -190,9 +190,9 @@ export class Portfolio {
   }
 
   /**
-   * Undoes or changes what was booked of an order, by the trade that its newest fill went into: what it
-   * has bought and sold in one that is still open is taken out of that. What has closed since, or
-   * would turn the position round, is booked as though it were traded back.
+   * Undoes or changes earlier bookings of an order. If the trade of its newest fill is still open, the
+   * sums of that trade change. If that trade has closed, or the correction would reverse the position,
+   * the correction is booked as a new fill.
    */
   correct(booking: Booking, side: 'buy' | 'sell', tradeId: number | undefined): void {
     const { instrument, quantity, price, fee } = booking;
@@ -202,13 +202,13 @@ export class Portfolio {
     const isEntry = before > 0 === (side === 'buy');
     const units = side === 'buy' ? quantity : -quantity;
     const isInside = tradeId === this.openTrade(instrument) && after * before >= 0;
-    // More of an exit is one more exit.
+    // A larger exit is booked like a further exit.
     if (tradeId === undefined || !isInside || (!isEntry && units > 0)) {
       if (quantity === 0) this.#charge(fee, tradeId);
       else this.book(booking);
       return;
     }
-    // Where no units move, what is paid or given back is of their price.
+    // Without a change of units, the amount corrects the price.
     const notional = quantity === 0 ? (side === 'buy' ? fee : -fee) : units * price;
     this.cash -= quantity * price + fee;
     this.tradedNotional += notional;
@@ -223,9 +223,9 @@ export class Portfolio {
   }
 
   /**
-   * Books what was reported of an earlier fill only after it: a fee in money, or in units, which leave
-   * the position at `price`. The fee counts to the trade of that fill, also if it has closed since; to
-   * none if nothing of the order was filled.
+   * Books a fee that was reported after its fill, in money or in units. Units leave the position at
+   * `price`. The fee belongs to the trade `tradeId`, even if that has closed; undefined for an order
+   * without fills.
    */
   settle(booking: Booking, tradeId: number | undefined): void {
     if (booking.quantity !== 0) this.book(Object.assign(new Booking(), booking, { fee: 0 }));

@@ -75,7 +75,7 @@ export class RunState {
   stepsInMarket = 0;
   ambiguousBars = 0;
   marginCalls = 0;
-  /** The step at which equity was lost; no step follows it. */
+  /** The step at which equity fell to 0 or below; no step follows it. */
   ruinedAt: number | undefined;
 
   constructor({ config, instruments, opening, signals, memory = new EngineMemory() }: EngineSetup) {
@@ -106,7 +106,7 @@ export class RunState {
     return this.instruments.map(({ symbol }) => symbol);
   }
 
-  /** Whether equity was lost. No step follows. */
+  /** Whether equity has fallen to 0 or below. No step follows. */
   get isRuined(): boolean {
     return this.ruinedAt !== undefined;
   }
@@ -131,13 +131,13 @@ export class RunState {
   append({ time, bars }: Step): void {
     const last = this.stepCount === 0 ? -Infinity : this.times[this.stepCount - 1]!;
     if (!(time > last && time < Infinity)) {
-      throw new RangeError(`bars of time ${time} come after those of time ${last}`);
+      throw new RangeError(`bars of time ${time} must be later than those of time ${last}`);
     }
     const symbols = Object.keys(bars);
-    if (symbols.length === 0) throw new RangeError(`there is no bar of time ${time}`);
+    if (symbols.length === 0) throw new RangeError(`the step of time ${time} has no bars`);
     const added = symbols.map((symbol) => {
       const instrument = this.instruments.find((one) => one.symbol === symbol);
-      if (instrument === undefined) throw new RangeError(`no instrument of this run is ${symbol}`);
+      if (instrument === undefined) throw new RangeError(`this run has no instrument ${symbol}`);
       return instrument;
     });
     for (const instrument of added) {
@@ -205,10 +205,10 @@ export class RunState {
     }
   }
 
-  /** Applies a change that is made between two steps; it counts to the last one. */
+  /** Applies a change between two steps, which is dated at the last one. */
   betweenSteps(change: () => void): void {
     const next = this.step;
-    // A strategy that failed in its first step may have left orders before any equity was known.
+    // If the strategy failed in the first step, no equity is recorded yet.
     this.step = Math.max(0, this.recorded - 1);
     change();
     this.step = next;

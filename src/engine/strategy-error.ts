@@ -29,7 +29,7 @@ export function explainStrategyError(
   if (code === 'ERR_SCRIPT_EXECUTION_TIMEOUT') {
     return new ServiceError(
       'strategy_timeout',
-      `strategy ${strategy} did not come back from bar ${done + 1} within ${timeoutMs / 1000} s`,
+      `strategy ${strategy} did not return from bar ${done + 1} within ${timeoutMs / 1000} s`,
       {
         remedy:
           'Look for an endless loop; if the strategy is only slow, increase --strategy-timeout-seconds.',

@@ -61,11 +61,11 @@ describe('appended bars', () => {
     const engine = engineOf(() => {});
     engine.append({ time: 0, bars: { Y: candle } });
     for (const [step, fault] of [
-      [{ time: 0, bars: { X: candle } }, 'bars of time 0 come after those of time 0'],
-      [{ time: -1, bars: { X: candle } }, 'bars of time -1 come after those of time 0'],
+      [{ time: 0, bars: { X: candle } }, 'bars of time 0 must be later than those of time 0'],
+      [{ time: -1, bars: { X: candle } }, 'bars of time -1 must be later than those of time 0'],
       [{ time: NaN, bars: { X: candle } }, 'bars of time NaN'],
-      [{ time: 1, bars: { X: candle, Z: candle } }, 'no instrument of this run is Z'],
-      [{ time: 1, bars: {} }, 'there is no bar of time 1'],
+      [{ time: 1, bars: { X: candle, Z: candle } }, 'this run has no instrument Z'],
+      [{ time: 1, bars: {} }, 'the step of time 1 has no bars'],
     ] as const) {
       expect(() => engine.append(step)).toThrow(new RegExp(fault));
     }
@@ -354,12 +354,12 @@ describe('an action of a strategy', () => {
     [{ type: 'limit', limit: 90, stop: 80 }, 'a limit order has no stop'],
     [{ type: 'stop', stop: 90, limit: 80 }, 'a stop order has no limit'],
     [{ type: 'trailing_stop', trail: 1, stop: 80 }, 'a trailing_stop order has no stop'],
-    [{ type: 'trailing_stop' }, 'trailing_stop needs trail'],
+    [{ type: 'trailing_stop' }, 'trail is required for trailing_stop'],
     [{ type: 'trailing_stop', trail: { percent: 0 } }, 'trail must be above 0'],
-    [{ trail: 1 }, 'trailing_stop needs trail'],
+    [{ trail: 1 }, 'trail is required for trailing_stop'],
     [{ takeProfit: -1 }, 'takeProfit must be above 0'],
     [{ stopLoss: { percent: NaN } }, 'stopLoss must be above 0'],
-    [{ postOnly: true }, 'postOnly is for limit orders'],
+    [{ postOnly: true }, 'postOnly applies only to limit orders'],
     [{ ocoGroup: -1 }, 'ocoGroup must be a whole number'],
     [{ ocoGroup: 0.5 }, 'ocoGroup must be a whole number'],
   ] as const)('cannot be an order of %o', (request, message) => {

@@ -348,7 +348,7 @@ describe('a failing strategy', () => {
     expect(state).toMatchObject({ status: 'failed', working: [resting(1, 10), resting(2, 11)] });
     expect(session.failure).toMatchObject({
       code: 'strategy_timeout',
-      message: 'strategy scripted did not come back from bar 2 within 0.5 s',
+      message: 'strategy scripted did not return from bar 2 within 0.5 s',
     });
     await nextTurn();
     expect(refusal).toMatchObject({ message: expect.stringContaining('not after an await') });

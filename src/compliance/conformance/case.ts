@@ -14,9 +14,9 @@ export interface Case {
   readonly expectation: string;
   /** Modules of `src` that it tests in addition to `EXERCISED`. */
   readonly exercises?: readonly string[];
-  /** Limit of the test: behavior that it does not cover. */
+  /** Behavior that the test does not cover. */
   readonly scope?: string;
-  /** Why it applies to no bot of this engine, or only to bots with several instruments. */
+  /** Why the case applies to no bot of this engine, or to no bot with one instrument. */
   readonly notApplicable?: string | { readonly oneInstrument: string };
   /** Empty for a case that applies to no bot. */
   readonly parts: readonly Part[];
@@ -34,7 +34,7 @@ export const EXERCISED = [
   'trading/venues/venue-reports.ts',
 ] as const;
 
-/** Part of a case, which is played in a world of its own. */
+/** Part of a case. Each part runs in its own `World`. */
 export interface Part extends Omit<WorldOptions, 'seed'> {
   readonly name: string;
   /** How the session ends; by default it continues. */
@@ -44,7 +44,7 @@ export interface Part extends Omit<WorldOptions, 'seed'> {
   readonly steps: readonly Step[];
 }
 
-/** A number that depends on the limits of the bot; see `NUMBERS`. */
+/** A number that depends on the limits of the bot; `numbers.ts` defines each. */
 export type NumberName =
   | 'price'
   | 'quantity'
@@ -78,13 +78,13 @@ export interface Ask extends Omit<
   readonly type?: OrderRequest['type'];
   readonly quantity: Num;
   readonly limit?: Num;
-  /** Index of the instrument; an instrument outside of the universe if it is `foreign`. */
+  /** Index of the instrument, 0 by default; `foreign` is an instrument outside the universe. */
   readonly instrument?: number | 'foreign';
   /** Number of equal orders. */
   readonly count?: Num;
 }
 
-/** A deed of the exchange; numbers may depend on the bot, and `symbol` is its first one. */
+/** An action of the exchange on the first symbol of the bot; numbers may depend on the bot. */
 export type ExchangeDeed =
   | Extract<Deed, { readonly do: 'phase' | 'cut' | 'network' | 'throttle' | 'clear_faults' }>
   | { readonly do: 'set_terms'; readonly terms: Readonly<Record<string, Num>> }
@@ -93,32 +93,32 @@ export type ExchangeDeed =
   | { readonly do: 'end_orders'; readonly status: 'canceled' | 'expired' }
   /** Undoes the last trade, or lowers its price by one currency unit. */
   | { readonly do: 'undo_trade' | 'correct_trade' }
-  /** Takes all units of the first instrument, or all cash, out of the account of the bot. */
+  /** Withdraws all units of the first instrument, or all cash, from the account of the bot. */
   | { readonly do: 'withdraw'; readonly what: 'units' | 'cash' }
-  /** The bars of the first instrument end. */
+  /** Stops the bars of the first instrument. */
   | { readonly do: 'freeze' }
-  /** The next bar is streamed with a time that is off by `ms`. */
+  /** Shifts the time of the next streamed bar by `ms`. */
   | { readonly do: 'misdate'; readonly ms: number }
   /** @param lasting duration, ms. */
   | ({ readonly do: 'fault'; readonly lasting?: number } & Fault);
 
 export type Step =
-  /** Bars that end with a trade at a price, which changes by `drift` from bar to bar. */
+  /** Plays bars that end with a trade at `price`, which changes by the share `drift` per bar. */
   | { readonly bars: number; readonly price?: Num; readonly drift?: number }
   | { readonly quietBars: number }
-  /** Time that passes, ms. */
+  /** Waits for this time, ms. */
   | { readonly wait: number }
-  /** Actions of the bot at the end of a bar, and steps while its orders are on their way. */
+  /** Lets the bot act at the end of a bar; `during` runs while its orders are in flight. */
   | {
       readonly act: readonly Ask[];
       /** Cancels all working orders first. */
       readonly cancel?: true;
-      /** The bar ends without a trade; or the session has not received it, and it waits. */
+      /** `quiet`: the bar ends without a trade. `none`: the bot acts at the next bar received. */
       readonly bar?: 'quiet' | 'none';
       readonly price?: Num;
       readonly during?: readonly Step[];
     }
-  /** Other participants: quotes on one side, a further quote, or a trade with the book. */
+  /** Lets other participants quote on one side, add a quote, or trade with the book. */
   | {
       readonly others: 'quote' | 'rest' | 'take';
       readonly side: 'buy' | 'sell';
@@ -128,7 +128,7 @@ export type Step =
       readonly more?: number;
     }
   | { readonly others: 'none' }
-  /** Trades between participants that are published as fast as this, at every 20th bar. */
+  /** Plays this number of bars, some of them with many trades between participants. */
   | {
       readonly bursts: number;
       readonly rates: readonly (readonly [bar: number, perSecond: number, seconds: number])[];
@@ -136,18 +136,18 @@ export type Step =
   | { readonly exchange: readonly ExchangeDeed[] }
   | { readonly session: 'start' | 'kill' | 'terminate' | 'lose log' }
   | { readonly server: 'halt' | 'lost' | 'back' }
-  /** Permits one order beyond the limit of volume. */
+  /** Permits one order beyond the volume limit, for `lasting` ms. */
   | {
       readonly permit: string;
       readonly side: 'buy' | 'sell';
       readonly quantity: Num;
       readonly lasting: number;
     }
-  /** Names the present, for `since`. */
+  /** Names the present moment, for `since`. */
   | { readonly mark: string }
-  /** Steps until something holds. */
+  /** Repeats steps, at most `most` times, until a condition holds. */
   | { readonly repeat: readonly Step[]; readonly most: number; readonly until: Condition }
-  /** Time that passes until something holds; fails with `expect` if it does not in time. */
+  /** Waits until a condition holds; fails with `expect` if it does not hold in time. */
   | { readonly await: Condition; readonly withinMs: number; readonly expect?: string }
   /** Fails and ends the part if the bot does not set a limit. */
   | { readonly requires: Limit }
@@ -184,13 +184,13 @@ export type Measure =
       readonly number: number;
       readonly field: 'status' | 'quantity' | 'price' | 'side';
     }
-  /** Reasons of order events, or their number. */
+  /** Reasons or number of order events. */
   | {
       readonly of: 'reasons' | 'events';
       readonly kind: OrderEvent['kind'];
       readonly since?: string;
     }
-  /** Time from a mark, or from the start of its minute, to the first alert, ms. */
+  /** Time from a mark, or from the start of the alert's minute, to the first alert, ms; null without one. */
   | {
       readonly of: 'alert';
       readonly like: string;
@@ -199,7 +199,7 @@ export type Measure =
     }
   | { readonly of: 'alerts'; readonly like: string }
   | { readonly of: 'time'; readonly since: string }
-  /** Whether the bars of the session equal the bars of the exchange: all bars, or those that it received. */
+  /** Whether the bars of the session equal those of the exchange: all of them, or the received ones. */
   | {
       readonly of: 'bars';
       readonly are: 'complete' | 'genuine' | 'ascending' | 'at price' | 'positive';

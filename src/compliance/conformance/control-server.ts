@@ -18,13 +18,13 @@ export class ControlServer {
   readonly #permits: TimedPermit[] = [];
   #publish = (): void => {};
 
-  /** Sends a command of a person. */
+  /** Sends a command that a person has given. */
   command(command: 'halt' | 'stop'): void {
     this.#command = command;
     this.#publish();
   }
 
-  /** Reports an order that two people have permitted beyond a limit. */
+  /** Passes a permit, approved by two people, to the session. */
   permit(permit: TimedPermit): void {
     this.#permits.push(permit);
     this.#publish();

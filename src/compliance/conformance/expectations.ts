@@ -12,7 +12,7 @@ export type Check = (holds: boolean, what: string, seen?: string) => void;
 
 /** Describes an expectation that does not hold. */
 export function faultOf(what: string, seen: string | undefined): string {
-  return seen === undefined ? `not so: ${what}` : `expected: ${what}; seen: ${seen}`;
+  return seen === undefined ? `expected: ${what}` : `expected: ${what}; seen: ${seen}`;
 }
 
 /** Ends a part whose outcome cannot be judged. */
@@ -40,7 +40,7 @@ export function finalOf(world: World): Final {
   };
 }
 
-/** Time within which retries and queries at intervals have ended, ms. */
+/** Time in which pending retries and periodic queries finish, ms. */
 const SETTLE_MS = 40_000;
 const CENT = 1e-6;
 
@@ -51,9 +51,9 @@ export async function conclude(world: World, check: Check, { ends }: Part): Prom
   const ids = world.requests('POST /order').map(({ params }) => params['newClientOrderId']!);
   for (const id of new Set(ids)) {
     const order = orderOfClientId(world.deploymentId, id);
-    check(order !== undefined, `the order ${id} belongs to the bot`);
+    check(order !== undefined, `order ${id} belongs to the bot`);
     const isLogged = world.events().some((event) => event.order === order);
-    check(isLogged || world.tolerated.has('log'), `the order ${id} is in the log of the bot`);
+    check(isLogged || world.tolerated.has('log'), `order ${id} is in the log of the bot`);
   }
   const outcome = world.end?.outcome;
   const expected = ends === undefined ? undefined : 'halted';
@@ -66,7 +66,11 @@ export async function conclude(world: World, check: Check, { ends }: Part): Prom
     ({ kind, message }) =>
       kind === 'ended' && (message as { readonly outcome?: string }).outcome === 'threw',
   );
-  check(threw === undefined, 'no exception is unhandled', JSON.stringify(threw?.message ?? 'none'));
+  check(
+    threw === undefined,
+    'the session throws no exception',
+    JSON.stringify(threw?.message ?? 'none'),
+  );
 }
 
 function checkAgreement(world: World, check: Check, ends: Part['ends']): void {

@@ -20,7 +20,7 @@ export interface Notes {
   readonly marks: Map<string, Mark>;
   /** Reason for which the last order was denied. */
   denial: string | null;
-  /** Whether the session has refused the last request of the strategy. */
+  /** Whether the session has rejected the last request of the strategy as invalid. */
   isRefused: boolean;
 }
 

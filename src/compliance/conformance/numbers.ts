@@ -11,7 +11,7 @@ const NUMBERS: Readonly<Record<NumberName, (world: World) => number>> = {
   above: ({ sizes }) => sizes.above,
   cash: ({ config }) => config.cash,
   half: (world) => quantityOf(world, { of: 'quantity', times: 0.5 }),
-  /** Value of an order that rests below or above the market. */
+  /** Value of an order that rests below the market. */
   'bid value': ({ sizes }) => sizes.quantity * sizes.below,
   'offer value': ({ sizes }) => sizes.quantity * sizes.above,
   /** Market price in price units of the exchange. */
@@ -26,10 +26,10 @@ const NUMBERS: Readonly<Record<NumberName, (world: World) => number>> = {
     const { max_order_qty: most } = config.risk;
     return most + Math.max(sizes.unit, most * 1e-3);
   },
-  /** 1 if the account can pay for an order beyond the limit of volume, else 0. */
+  /** 1 if the account can pay for an order beyond the volume limit, else 0. */
   payable: (world) =>
     numberOf(world, 'beyond volume') * world.sizes.below < world.config.cash ? 1 : 0,
-  /** Number of orders in one burst that the limit of messages permits. */
+  /** Number of orders in one burst that the message limit permits, at most 5. */
   burst: ({ config }) => Math.min(5, config.risk.max_messages_per_second),
 };
 
@@ -47,7 +47,7 @@ export function quantityOf(world: World, num: Num): number {
   return Number((units * unit).toFixed(9));
 }
 
-/** Number of orders that the limit of messages permits within one second. */
+/** Number of orders that the message limit permits within one second. */
 export function messagesPerBar({ config: { risk, optionalLimits } }: World): number {
   return Math.floor(
     risk.max_messages_per_second - (optionalLimits?.messages_kept_for_cancels ?? 0),

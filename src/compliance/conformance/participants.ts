@@ -38,7 +38,7 @@ export class Participants {
     this.#quoted.set(symbol, [...(this.#quoted.get(symbol) ?? []), id]);
   }
 
-  /** Trades one unit between participants, at this price if the book has no better one. */
+  /** Trades one unit between participants at this price, or at a better price in the book. */
   print(symbol: string, price: number): void {
     const one = { price, units: 1 };
     const id = this.#place('taker', symbol, 'sell', one, false);

@@ -22,7 +22,7 @@ export const PROBES: Readonly<Record<Probe, Play>> = {
     if (most + step <= max_order_qty) {
       return around(world, check, 'max_order_value', most, step);
     }
-    check(true, 'no order reaches it: the limit of volume is tighter');
+    check(true, 'no order reaches this limit, because the volume limit is tighter');
     return true;
   },
   price: async (world, check) => {
@@ -44,7 +44,7 @@ export const PROBES: Readonly<Record<Probe, Play>> = {
       });
     }
     const worth = sent(world) * quantity * price;
-    check(worth <= most * (1 + 1e-9), 'working orders count towards it');
+    check(worth <= most * (1 + 1e-9), 'working orders count toward the limit');
     return true;
   },
   'repeated execution': probeRepeatedExecution,
@@ -62,7 +62,7 @@ const SETTINGS: Readonly<Record<Limit, keyof World['config']['risk']>> = {
 export function isSet({ config }: World, of: Limit, check: Check): boolean {
   const limit = config.risk[SETTINGS[of]];
   const seen = limit < Infinity ? String(limit) : unset(SETTINGS[of]);
-  check(limit < Infinity, `the bot has a limit of ${of}`, seen);
+  check(limit < Infinity, `the bot has a ${of} limit`, seen);
   return limit < Infinity;
 }
 
@@ -79,7 +79,7 @@ function denials(world: World): readonly string[] {
   return world.events().flatMap((event) => (event.kind === 'order.denied' ? [event.reason] : []));
 }
 
-/** Orders quantities of one step less than a limit, of the limit, and of one step more. */
+/** Orders three quantities: one `step` below `most`, `most` itself, and one `step` above. */
 async function around(
   world: World,
   check: Check,
@@ -108,7 +108,7 @@ async function ask(
   });
   const why = denials(world).slice(denied);
   const what = `${request.quantity} at ${request.limit}`;
-  const seen = why.length === 0 ? 'it was not denied' : `denied as ${why.join(', ')}`;
+  const seen = why.length === 0 ? 'it is not denied' : `denied as ${why.join(', ')}`;
   const wanted = `${what} is ${isDenied ? '' : 'not '}denied as ${reason}`;
   check(why.includes(reason) === isDenied, wanted, seen);
   if (isDenied) check(sent(world) === before, `${what} is not sent`);
@@ -124,9 +124,9 @@ async function probeMessages(world: World, check: Check): Promise<boolean> {
     }
   });
   await world.time.pass(30_000);
-  check(sent(world) === most, 'as many as permitted are sent');
+  check(sent(world) === most, 'all permitted orders are sent');
   const why = kept > 0 ? 'messages_kept_for_cancels' : 'max_messages_per_second';
-  check(denials(world).join() === why, 'the next one is denied');
+  check(denials(world).join() === why, 'the next order is denied');
   await world.act(({ broker }) => {
     for (const order of broker.working()) broker.cancel(order);
   });
@@ -135,7 +135,7 @@ async function probeMessages(world: World, check: Check): Promise<boolean> {
   return true;
 }
 
-/** Maximum number of repeated executions that a case plays: more take minutes. */
+/** Maximum number of repeated executions in a case; more would take minutes. */
 const MOST_REPEATED = 1000;
 /** Orders that the exerciser places at one bar. */
 const BAR_OF_ORDERS = 50;
@@ -145,7 +145,7 @@ const LONGEST_WAIT_MS = 10 * MINUTE;
 async function probeRepeatedExecution(world: World, check: Check): Promise<boolean> {
   const limit = world.config.optionalLimits?.repeated_execution;
   const seen = limit ? JSON.stringify(limit) : unset('repeated_execution');
-  check(limit !== undefined, 'the bot has a limit of repeated executions', seen);
+  check(limit !== undefined, 'the bot has a limit on repeated executions', seen);
   if (limit === undefined) return false;
   const { count, seconds } = limit;
   requireReachable(world, limit);
@@ -158,15 +158,18 @@ async function probeRepeatedExecution(world: World, check: Check): Promise<boole
   };
   if (count > 1) await execute(count - 1);
   const executed = filled(world).length;
-  check(executed === count - 1, `${count - 1} are executed`, `${executed} of them`);
-  check(!isLatched(world), `it is not disabled after ${count - 1} within ${seconds} s`);
+  check(executed === count - 1, `${count - 1} orders are executed`, `${executed} orders`);
+  check(
+    !isLatched(world),
+    `the bot is not disabled after ${count - 1} executions within ${seconds} s`,
+  );
   await execute(1);
   const [first, last] = [filled(world)[0]!, filled(world).at(-1)!];
   const took = Date.parse(last.time) - Date.parse(first.time);
   if (took > 1000 * seconds) {
-    throw unreached(`to execute ${count} takes the simulated exchange ${took} ms`);
+    throw unreached(`the simulated exchange takes ${took} ms to execute ${count} orders`);
   }
-  check(isLatched(world), `it is disabled after ${count} within ${seconds} s`);
+  check(isLatched(world), `the bot is disabled after ${count} executions within ${seconds} s`);
   if (!isLatched(world)) return false;
   await checkDisabled(world, check, seconds);
   return true;
@@ -179,17 +182,20 @@ function requireReachable(
   const { cash, risk } = world.config;
   const { below, unit } = world.sizes;
   const room = (Math.min(1, risk.max_position_pct) * cash) / 2;
-  if (seconds < 1) throw unreached(`${seconds} s are less than the second that a case can resolve`);
+  if (seconds < 1)
+    throw unreached(
+      `a window of ${seconds} s is shorter than one second, the resolution of a case`,
+    );
   if (count > MOST_REPEATED) {
-    throw unreached(`${count} executions are more than the ${MOST_REPEATED} that a case plays`);
+    throw unreached(`${count} executions are more than ${MOST_REPEATED}, the maximum of a case`);
   }
-  if (messagesPerBar(world) < 1) throw unreached('the limit of messages leaves none for orders');
+  if (messagesPerBar(world) < 1) throw unreached('the message limit leaves no messages for orders');
   if (count * unit * below > room) {
     throw unreached(`the other limits leave no room for ${count} orders`);
   }
 }
 
-/** Places orders that rest, over as many bars as the limit of messages requires. */
+/** Places resting orders, distributed over bars so that the message limit is kept. */
 async function rest(world: World, count: number): Promise<void> {
   const { below, unit } = world.sizes;
   const perBar = Math.min(BAR_OF_ORDERS, messagesPerBar(world));
@@ -209,13 +215,13 @@ async function checkDisabled(world: World, check: Check, seconds: number): Promi
     await rest(world, 1);
     return sent(world) === before && denials(world).slice(denied).includes('repeated_execution');
   };
-  check(await isDenied(), 'another order is denied, and not sent');
+  check(await isDenied(), 'another order is denied and not sent');
   world.kill();
   world.start();
   await world.bar();
-  check(await isDenied(), 'it is still disabled after a restart');
+  check(await isDenied(), 'the bot is still disabled after a restart');
   await world.time.pass(Math.min(1000 * seconds, LONGEST_WAIT_MS));
-  check(await isDenied(), 'time alone does not enable it');
+  check(await isDenied(), 'the bot is still disabled after the window');
 }
 
 function filled(world: World) {

@@ -1,4 +1,4 @@
-/** Conformance test: a bot, with session and exchange adapter of production, at a simulated venue. */
+/** Conformance test of a bot at a simulated venue, with the session and the exchange adapter of production. */
 import { createHash } from 'node:crypto';
 import { requireCcxt } from '../../trading/venues/ccxt-client.ts';
 import { EXERCISED, type Case, type Part } from './case.ts';
@@ -134,7 +134,7 @@ async function runCase(
   };
 }
 
-/** Plays a part in a world of its own, so that it does not depend on other parts. */
+/** Runs a part in its own `World`, so that it does not depend on other parts. */
 function runPart(
   tried: TriedBot,
   part: Part,
@@ -155,7 +155,7 @@ function runPart(
       await conclude(world, check, part);
     } catch (error) {
       if (error instanceof Inconclusive) played.undecided = error.message;
-      else check(false, 'the part can be played', String(error));
+      else check(false, 'the part runs without an error of the test', String(error));
     }
     for (const line of world.exchangeLog) write({ part: name, side: 'venue', ...line });
     for (const line of world.botLog) write({ part: name, side: 'bot', ...line });
@@ -167,14 +167,14 @@ function runPart(
   });
 }
 
-const NO_ROOM = 'The limits of the bot leave no room for an order of which a part can be filled.';
+const NO_ROOM = 'The limits of the bot leave no room for an order that can be filled partly.';
 
 /** Why a bot cannot be tested at all. */
 function whyUnfit({ bot: { spec } }: TriedBot): string | undefined {
   const { kind, engine } = spec.spec;
   if (kind !== 'trading') return 'The bot does not trade.';
   if (engine.account === 'cash') return undefined;
-  return 'At a venue, a bot trades in a cash account only, and this one needs another: it cannot be deployed.';
+  return 'The bot needs a margin account and cannot be deployed at a venue, which requires a cash account.';
 }
 
 function whyNotApplicable({ bot }: TriedBot, { notApplicable }: Case): string | undefined {

@@ -64,7 +64,7 @@ export class TriedSession {
     void this.#watch(done, credentialsDir);
   }
 
-  /** Asks the session to end, like SIGTERM. */
+  /** Requests the end of the session, like SIGTERM. */
   terminate(): void {
     this.#stop.abort();
   }

@@ -33,18 +33,18 @@ export interface VirtualTime {
 
 const lives = new AsyncLocalStorage<Life>();
 
-/** Life of the running code; undefined outside of all. */
+/** Life to which the running code belongs; undefined outside of any. */
 export const currentLife = (): Life | undefined => lives.getStore();
 
 const nextTurn = setImmediate;
 
 /**
  * Replaces the clocks of this thread by an agenda while `work` runs: timers, `node:timers/promises`,
- * `Date.now`, `performance.now`, and `Math.random`. Production code so runs unchanged, with all its
- * delays, and always does the same.
+ * `Date.now`, `performance.now`, and `Math.random`. Production code therefore runs unchanged, with all
+ * its delays, and its result depends only on `random`.
  *
- * Nothing else may run in the thread meanwhile, and `work` may wait for real input and output only
- * through `real`.
+ * Nothing else may run in the thread at the same time, and `work` may wait for real input and output
+ * only through `real`.
  */
 export async function inVirtualTime<T>(
   agenda: Agenda,
@@ -129,7 +129,7 @@ class AgendaTime implements VirtualTime {
     }
   }
 
-  /** Waits until nothing is pending but timers. */
+  /** Waits until only timers are pending. */
   async #settle(): Promise<void> {
     do await new Promise<void>((resolve) => nextTurn(resolve));
     while (this.#busy > 0);

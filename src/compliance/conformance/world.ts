@@ -1,4 +1,4 @@
-/** One bot at one simulated exchange in virtual time: the place in which a case is played. */
+/** One bot at one simulated exchange in virtual time, in which the parts of cases run. */
 import type { Log } from '../../base/log.ts';
 import { engineConfig } from '../../bots/spec.ts';
 import type { EngineConfig } from '../../engine/config.ts';
@@ -35,7 +35,7 @@ export interface WorldOptions {
   readonly termsMs?: number;
 }
 
-/** Something that happened in the session. */
+/** An observation of the session. */
 export interface BotLine {
   /** Milliseconds since the epoch. */
   readonly time: number;
@@ -43,7 +43,7 @@ export interface BotLine {
   readonly message: unknown;
 }
 
-/** Something that people must notice. */
+/** An alert to the people who supervise the bot. */
 export interface Alert {
   /** Milliseconds since the epoch. */
   readonly time: number;
@@ -169,7 +169,7 @@ export class World {
     this.#session?.kill();
   }
 
-  /** Asks the session to end, like SIGTERM. */
+  /** Requests the end of the session, like SIGTERM. */
   terminate(): void {
     this.#session?.terminate();
   }

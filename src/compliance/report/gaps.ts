@@ -19,7 +19,7 @@ halt_of_subjects 12(2): a halt for one trader, desk or client; halts stop one bo
 unattributed_orders 12(3): the trader, desk or client of {unattributed}
 no_drill 12 14(4): no halt drill in the period
 halts_cut 12: only the first ${MOST_LISTED} halts are listed
-missed_breaches 15(1): how many breaches of a limit went unnoticed; the log has only denied orders
+missed_breaches 15(1): the number of undetected limit breaches; the log has only denied orders
 no_alerts 16(5): the log has no alerts, so their latency is unknown
 no_latches 15(3): the log has no stops after repeated execution
 no_surveillance 13(1) 13(2): surveillance for market abuse, which this program does not perform

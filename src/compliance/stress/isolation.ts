@@ -38,7 +38,7 @@ export async function takeFingerprint({ read }: Storage, bot_id: string | undefi
     deployments: deployments.map(({ deployment_id, version }) => ({ deployment_id, version })),
   };
   return {
-    /** What the result of a test contains. */
+    /** Part of the fingerprint that the result of a test contains. */
     summary: {
       at: new Date(now).toISOString(),
       bots: bots.length,

@@ -20,7 +20,7 @@ export type FaultAction =
   | { readonly kind: 'drop' }
   | { readonly kind: 'duplicate' }
   | { readonly kind: 'delay'; readonly ms: number }
-  /** A response or pushed message has these fields instead of its own. */
+  /** Replaces these fields of a response or pushed message. */
   | { readonly kind: 'patch'; readonly fields: Readonly<Record<string, unknown>> }
   /** The list in a response lacks its last item. */
   | { readonly kind: 'drop_last' }

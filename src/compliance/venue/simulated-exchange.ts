@@ -63,13 +63,12 @@ export interface Stream {
 }
 
 /**
- * A spot exchange with the API of Binance: order books with auctions, accounts, bars and streams, all
- * of which fail on request. How requests and streams reach it is decided elsewhere: see
- * `connectInProcess`.
+ * A spot exchange with the API of Binance: order books with auctions, accounts, bars and streams, with
+ * faults on request. It simulates the data flows that RTS 7 Article 9(3) names. `connectInProcess`
+ * connects clients to it.
  *
- * Tests here discharge nothing: RTS 6 Article 6 asks for tests against the system of the venue, and
- * RTS 7 Article 9(6) has members use the facility of the venue. It simulates the flows that RTS 7
- * Article 9(3) names.
+ * A test against it does not discharge any duty: RTS 6 Article 6 requires tests against the system of
+ * the venue, and RTS 7 Article 9(6) requires members to use the facility of the venue.
  */
 export class SimulatedExchange {
   readonly api: BinanceApi;

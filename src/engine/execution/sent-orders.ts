@@ -66,15 +66,15 @@ export class SentOrders {
 
   /**
    * Adds a report to the sums of its order. Returns the change of the account, if there is one.
-   * Sums only grow away from 0, so that reports may be late, repeated and in any order. After a
-   * correction, only reports that know of it count.
+   * Sums only move away from 0, so reports may be late, repeated and in any order. After a
+   * correction, reports that do not contain it are ignored.
    *
    * @throws RangeError for an order that was not sent, or for invalid numbers.
    */
   take(report: VenueReport): { readonly sent: SentOrder; readonly change?: ReportedChange } {
     const sent = this.byId.get(report.order);
     if (sent === undefined) {
-      throw new RangeError(`no order of this session that the venue has is ${report.order}`);
+      throw new RangeError(`this session has sent no order ${report.order} to the venue`);
     }
     checkNumbers(report);
     const { order } = sent;
@@ -93,7 +93,7 @@ export class SentOrders {
     const paid = cost - sent.cost;
     const charged = fee - sent.fee;
     const quantity = sign * units - (feeUnits - sent.feeUnits);
-    // Money that is reported without units belongs to the fills before it.
+    // An amount without units belongs to the earlier fills.
     const price = units !== 0 ? paid / units : filled === 0 ? 0 : cost / filled;
     const isFill = units > 0 && !isCorrection;
     const isFirst = order.filled === 0;
@@ -103,16 +103,16 @@ export class SentOrders {
     sent.cost = cost;
     sent.fee = fee;
     sent.feeUnits = feeUnits;
-    // A correction of the filled sum that fees in units offset does not change the account.
+    // Fees in units may offset a correction of the filled sum, so that the account does not change.
     if (!isFill && quantity === 0 && paid === 0 && charged === 0) return { sent };
-    // Cash must change by exactly what was paid and charged, at any price.
+    // Rounding of the price must not change the total amount of cash.
     const total = sign * paid + charged - quantity * price;
     const kind = isCorrection ? 'correction' : isFill ? 'fill' : 'fee';
     return { sent, change: { kind, quantity, price, fee: total, isFirst } };
   }
 }
 
-/** The reason for which an order ended of which the venue reports this. */
+/** Why the order ended, according to the final report of the venue. */
 export function endReason(
   { status, reason }: VenueReport,
   { order, collar }: SentOrder,
@@ -129,7 +129,7 @@ export function endReason(
   return pendingCancel ?? known ?? (isImmediate ? 'not_filled_at_once' : 'canceled_by_venue');
 }
 
-/** Fees may be rebates. */
+/** Compares magnitudes, because fees are negative if they are rebates. */
 function fartherFrom0(known: number, reported: number): number {
   return Math.abs(reported) > Math.abs(known) ? reported : known;
 }
@@ -138,7 +138,7 @@ function checkNumbers(report: VenueReport): void {
   for (const name of ['filled', 'cost', 'fee', 'fee_units', 'corrections', 'time'] as const) {
     const value = report[name] ?? 0;
     const isMoney = name === 'fee' || name === 'fee_units';
-    // The last instant that has a date.
+    // 8.64e15 ms is the last time that a `Date` can represent.
     if (!(Math.abs(value) <= 8.64e15) || (!isMoney && value < 0)) {
       throw new RangeError(`report of order ${report.order}: ${name} must not be ${value}`);
     }

@@ -151,7 +151,7 @@ export class VenueExecution implements OrderExecution {
       return Math.max(worst, this.#terms.leastPrice(order.instrument.index, units));
     }
     const cash = this.#exposure.uncommittedCash();
-    // No price that the cash pays for has a higher fee than this one.
+    // The fee at the price that spends all cash is the highest possible one.
     const payable = (cash - feeOf(this.#run.config.fees, units, cash / units)) / units;
     return Math.min(worst, Math.max(price, payable));
   }

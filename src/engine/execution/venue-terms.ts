@@ -8,7 +8,7 @@ export class VenueTerms {
   readonly #symbols: readonly string[];
   /** Rules of each instrument; undefined for one that the venue does not trade. */
   #rules: readonly (InstrumentRules | undefined)[] = [];
-  /** Instruments that trade again after a halt, but have no price since. */
+  /** Instruments that trade again after a halt but have had no new price since. */
   readonly resuming = new Set<number>();
 
   constructor(rules: VenueRules, symbols: readonly string[]) {
@@ -47,9 +47,9 @@ export class VenueTerms {
     const { phase = 'open' } = rules;
     if (phase === 'closed') return 'market_closed';
     if (phase === 'halted' || this.resuming.has(index)) return 'market_halted';
-    // In an auction nothing trades at once, and nothing can be kept from trading at once.
-    const isPatient = order.timeInForce === 'gtc' && order.type !== 'market' && !order.postOnly;
-    return phase === 'auction' && !isPatient ? 'not_taken_in_auction' : undefined;
+    // An auction fills orders only at its end, so an order can neither demand nor rule out an immediate fill.
+    const canWait = order.timeInForce === 'gtc' && order.type !== 'market' && !order.postOnly;
+    return phase === 'auction' && !canWait ? 'not_taken_in_auction' : undefined;
   }
 
   #supports(order: Readonly<Order>): boolean {
@@ -63,7 +63,7 @@ export class VenueTerms {
     );
   }
 
-  /** Whether it accepts an order with a limit in place of this one, which has none. */
+  /** Whether the venue accepts the variant of this order with a limit. */
   takesLimitsFor({ type }: Readonly<Order>): boolean {
     return this.#types.includes(type === 'market' ? 'limit' : 'stop_limit');
   }
@@ -105,18 +105,18 @@ function isShut(rules: InstrumentRules | undefined): boolean {
   return rules === undefined || rules.phase === 'halted' || rules.phase === 'closed';
 }
 
-/** Whether venues have orders of the type that last that long: resting orders last until canceled. */
+/** Whether venues support the time in force for the order type; resting orders are good until canceled. */
 function isDurationSupported({ type, timeInForce, postOnly }: Readonly<Order>): boolean {
   if (timeInForce === 'gtc') return true;
   if (timeInForce === 'day') return false;
   return type === 'limit' ? !postOnly : type === 'market' && timeInForce === 'ioc';
 }
 
-/** The multiple of `step` next to `value`, as the decimal number that the venue writes; NaN stays NaN. */
+/** The nearest multiple of `step` in this direction, with as many decimals as `step`; NaN for NaN. */
 function roundToGrid(value: number, step: number, direction: 'down' | 'up'): number {
   if (step === 0 || Number.isNaN(value)) return value;
   const count = value / step;
-  // 0.3 / 0.1 is less than 3.
+  // The tolerance corrects binary rounding: 0.3 / 0.1 is less than 3.
   const whole =
     direction === 'down' ? Math.floor(count * (1 + 1e-12)) : Math.ceil(count * (1 - 1e-12));
   return Number((whole * step).toFixed(decimalsOf(step)));

@@ -26,7 +26,7 @@ export type RequestFields = Pick<OrderRequest, 'instrument' | 'side' | 'quantity
 /**
  * Copies a strategy's request, reading each field once, so that later changes of it change no order.
  *
- * @throws RangeError for a request that makes no sense: no side, a negative quantity, a missing price.
+ * @throws RangeError for an invalid request: no side, a negative quantity, a missing price.
  */
 export function readRequest(request: OrderRequest): RequestFields {
   const { instrument, side, quantity, limit, stop } = request;
@@ -46,9 +46,9 @@ export function readRequest(request: OrderRequest): RequestFields {
   for (const [name, value] of Object.entries({ postOnly, reduceOnly })) {
     if (typeof value !== 'boolean') refuse(`${name} must be true or false, not ${text(value)}`);
   }
-  if (postOnly && type !== 'limit') refuse('postOnly is for limit orders');
+  if (postOnly && type !== 'limit') refuse('postOnly applies only to limit orders');
   if ((type === 'trailing_stop') !== (trail !== undefined)) {
-    refuse('trailing_stop needs trail, and only it does');
+    refuse('trail is required for trailing_stop orders and allowed only for them');
   }
   for (const [name, exit] of Object.entries({ trail, takeProfit, stopLoss })) {
     const value = typeof exit === 'object' ? exit.percent : exit;
@@ -56,7 +56,8 @@ export function readRequest(request: OrderRequest): RequestFields {
       refuse(`${name} must be above 0, not ${text(value)}`);
     }
   }
-  if (!Number.isInteger(ocoGroup) || ocoGroup < 0) refuse('ocoGroup must be a whole number from 1');
+  if (!Number.isInteger(ocoGroup) || ocoGroup < 0)
+    refuse('ocoGroup must be a whole number of at least 0; 0 means no group');
   return {
     instrument,
     side,

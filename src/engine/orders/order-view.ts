@@ -34,11 +34,11 @@ class OrderView {
 
   constructor(order: Order) {
     this.#order = order;
-    // A property of the strategy's own, such as another id, would stand before what is read here.
+    // An own property that a strategy adds, such as `id`, would shadow the getter.
     Object.preventExtensions(this);
   }
 
-  /** The order's fields as they are now, its instrument as a symbol; without those that are not set. */
+  /** Current fields of the order without those that are not set; `instrument` is the symbol. */
   toJSON(): Record<string, unknown> {
     const view = this as unknown as Order;
     const { instrument, ...fields } = Object.fromEntries(FIELDS.map((name) => [name, view[name]]));

@@ -17,7 +17,7 @@ export type ExitPrice = number | { readonly percent: number };
 export interface OrderRequest {
   readonly instrument: Instrument;
   readonly side: 'buy' | 'sell';
-  /** Units, above 0. Rounded down where the engine deals in whole units. */
+  /** Units, above 0. Rounded down if `engine.units` is `whole`. */
   readonly quantity: number;
   /** `market` when absent. */
   readonly type?: OrderType;
@@ -29,9 +29,9 @@ export interface OrderRequest {
   readonly trail?: ExitPrice;
   /** `gtc` when absent. */
   readonly timeInForce?: TimeInForce;
-  /** A limit that would take at the open of its first bar is rejected instead. */
+  /** Rejects a limit order that would fill at the open of its first bar, as a taker. */
   readonly postOnly?: boolean;
-  /** Never more than what takes the position to flat. */
+  /** Limits every fill to the units that close the position. */
   readonly reduceOnly?: boolean;
   /** Bracket: exits placed as a one-cancels-other pair when the entry fills. */
   readonly takeProfit?: ExitPrice;
@@ -143,7 +143,7 @@ export interface Order {
   readonly timeInForce: TimeInForce;
   /** Units; NaN for a target order until its first fill. */
   readonly quantity: number;
-  /** Share of equity a target order aims at; NaN for others. */
+  /** Share of equity that a target order aims at; NaN for other orders. */
   readonly weight: number;
   readonly limit: number;
   readonly stop: number;
@@ -160,7 +160,7 @@ export interface Order {
   readonly reason: OrderReason | undefined;
   /** Units filled so far. */
   readonly filled: number;
-  /** Its stop was reached: what is left of it works as a market order, a stop-limit as a limit. */
+  /** Whether its stop was reached. The remaining units work as a market order, or as a limit order for `stop_limit`. */
   readonly triggered: boolean;
   /** UTC day (days since the epoch) of the first bar it could trade in; −1 before that. */
   readonly session: number;

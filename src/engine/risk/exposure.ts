@@ -116,7 +116,7 @@ export class Exposure {
       if (index === instrument.index) continue;
       const { high, low, unpriced } = this.#reach(index, beside);
       const units = Math.max(Math.abs(high), Math.abs(low));
-      // Before its first bar it has no mark, and nothing of it is held.
+      // An instrument without a bar has no mark and no position.
       if (units !== 0) sum += units * marks[index]!;
       sum += unpriced * this.#run.portfolio.equity();
     }
@@ -224,7 +224,7 @@ function pendingUnits(
     own,
     withReduceOnly = false,
   }: {
-    /** Counted as one of them, in place of what `orders` hold of it. */
+    /** Counts this order with these units, in place of its entry in `orders`. */
     readonly own?: { readonly order: WorkingOrder; readonly units: number };
     readonly withReduceOnly?: boolean;
   } = {},

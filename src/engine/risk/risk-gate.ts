@@ -105,7 +105,7 @@ export class RiskGate {
     return this.#denying ?? this.#optional?.blocks(index);
   }
 
-  /** The reason for which a new order is denied; `unfit` is the one that margin call or venue give. */
+  /** The reason for which a new order is denied; `unfit` is the reason from the margin call or the venue. */
   denial(order: WorkingOrder, unfit: OrderReason | undefined): OrderReason | undefined {
     const reason = this.blocks(order.instrument.index) ?? unfit;
     if (reason !== undefined) return reason;

@@ -16,7 +16,7 @@ const failed = async (bot: TriedBot, cases?: readonly string[]): Promise<string[
   return results.flatMap(({ id, status }) => (status === 'fail' ? [id] : []));
 };
 
-test('a bot that is right passes all that applies', async () => {
+test('a correct bot passes every applicable case', async () => {
   const lines: string[] = [];
   const result = await runConformance(bots.correct, {
     seed: SEED,
@@ -47,14 +47,14 @@ test('a bot that is right passes all that applies', async () => {
   expect(lines.join('\n')).not.toMatch(/compliant/);
 });
 
-test('cases are data, and name modules that exist', () => {
+test('cases are plain data and name existing modules', () => {
   expect(structuredClone(CATALOGUE)).toEqual(CATALOGUE);
   const source = join(import.meta.dirname, '../../../src');
   const modules = [...EXERCISED, ...CATALOGUE.flatMap(({ exercises = [] }) => exercises)];
   expect(modules.filter((path) => !existsSync(join(source, path)))).toEqual([]);
 });
 
-test('every paragraph that a case names is in the table of articles', () => {
+test('every paragraph that a case cites is in the table of articles', () => {
   expect(CATALOGUE).toHaveLength(18 + 15 + 7);
   expect(new Set(CATALOGUE.map(({ id }) => id)).size).toBe(CATALOGUE.length);
   for (const { articles } of CATALOGUE) {
@@ -63,7 +63,7 @@ test('every paragraph that a case names is in the table of articles', () => {
   }
 });
 
-test('the same seed gives the same evidence in another process, another seed does not', async () => {
+test('the same seed gives the same evidence in another process, and another seed gives different evidence', async () => {
   const cases = ['A08', 'A17', 'B12', 'C02'];
   const here = await runConformance(bots.correct, { seed: SEED, cases });
   const script = join(import.meta.dirname, 'evidence.ts');
@@ -82,29 +82,29 @@ test('the same seed gives the same evidence in another process, another seed doe
 test.each([
   ['no limits', bots.noLimits, ['A10', 'A12', 'B09', 'C03', 'C04', 'C06'], ['A01', 'C05']],
   [
-    'a broken kill',
+    'a broken kill switch',
     bots.brokenKill,
     ['A06', 'A08', 'A13', 'B12', 'C01', 'C02', 'C04'],
     ['A02', 'A03', 'B04'],
   ],
   [
-    'a part that is counted twice',
+    'partial fills that are counted twice',
     bots.doubleCounts,
     ['A02', 'A14', 'B03', 'B04', 'B10', 'B12', 'C01'],
     ['A03', 'A06', 'C02'],
   ],
-  ['an order that is sent again', bots.resends, ['A01', 'A08', 'A14', 'A17'], ['A02', 'C01']],
+  ['orders that are sent twice', bots.resends, ['A01', 'A08', 'A14', 'A17'], ['A02', 'C01']],
   [
-    'halts that are ignored',
+    'market halts that are ignored',
     bots.ignoresHalts,
     ['A07', 'A11', 'A12', 'B11'],
     ['A02', 'A17', 'C01'],
   ],
-] as const)('a bot with %s fails where it should', async (_what, bot, wrong, right) => {
+] as const)('a bot with %s fails the cases that test it', async (_what, bot, wrong, right) => {
   expect(await failed(bot, [...wrong, ...right])).toEqual(wrong);
 });
 
-test('a bot of two instruments trades one while the other stands still', async () => {
+test('a bot with two instruments trades one while the other has no data', async () => {
   const { cases } = await runConformance(bots.twoInstruments, {
     seed: SEED,
     cases: ['A02', 'B08', 'B11'],
@@ -116,7 +116,7 @@ test('a bot of two instruments trades one while the other stands still', async (
   ]);
 });
 
-test('repeated execution is tried as often as its limit says, whatever the bars are', async () => {
+test('repeated execution is played up to its limit, regardless of the timeframe', async () => {
   const lines: string[] = [];
   const tried = async (repeated_execution: object | undefined) => {
     const { bot } = bots.correct;
@@ -129,16 +129,18 @@ test('repeated execution is tried as often as its limit says, whatever the bars 
     return `${cases[0]!.status} ${cases[0]!.reason}`;
   };
   expect(await tried({ count: 10, seconds: 60 })).toBe('pass null');
-  expect(lines.join('\n')).toContain('"check":"it is disabled after 10 within 60 s","holds":true');
+  expect(lines.join('\n')).toContain(
+    '"check":"the bot is disabled after 10 executions within 60 s","holds":true',
+  );
   expect(await tried({ count: 5000, seconds: 60 })).toMatch(/^inconclusive .*5000 executions/);
   lines.length = 0;
   expect(await tried(undefined)).toMatch(
-    /^fail .*expected: the bot has a limit of .*; seen: none \(set spec\.risk\.repeated_execution\)/,
+    /^fail .*expected: the bot has a limit on .*; seen: none \(set spec\.risk\.repeated_execution\)/,
   );
   expect(lines.join('\n')).not.toMatch(/restart|undefined/);
 });
 
-test('what is tried puts all clocks back', async () => {
+test('a conformance test restores all clocks', async () => {
   const clocks = (): unknown[] => [
     Object.getOwnPropertyDescriptors(Date),
     Object.getOwnPropertyDescriptors(performance),
@@ -154,7 +156,7 @@ test('what is tried puts all clocks back', async () => {
   await new Promise((resolve) => setTimeout(resolve, 1));
 });
 
-test('a bot that could not be deployed is not tried', async () => {
+test('a bot that cannot be deployed is not tested', async () => {
   const { bot } = bots.correct;
   const { spec } = bot.spec;
   const margin = { model: 'margin', initial: 1, maintenance: 0.5 } as const;

@@ -1,4 +1,4 @@
-/** Bars: Article 6(2)(b), by the flows of RTS 7 Article 9(3). */
+/** Cases about bars: Article 6(2)(b), with the data flows of RTS 7 Article 9(3). */
 import { MINUTE } from '../../../market/bar-time.ts';
 import type { Case, Step } from '../case.ts';
 import {
@@ -25,7 +25,7 @@ const HEAL = exchange({ do: 'clear_faults' });
 const NO_BARS = fault('kline', { kind: 'drop' });
 
 const rightBars = expect(
-  'the bars are those that the exchange made, complete and in order',
+  'the session has all bars of the exchange, in order and with the same values',
   { of: 'bars', are: 'complete' },
   true,
 );
@@ -33,11 +33,11 @@ const rightBars = expect(
 export const BARS: readonly Case[] = [
   {
     id: 'B05',
-    title: 'Market data are lost',
+    title: 'Lost market data',
     articles: [DATA, 'RTS 7 9(3)(c)', ...GENERAL],
-    stimulus: 'The stream loses one bar, and 100; what was missed can be queried.',
+    stimulus: 'The stream loses one bar, then 100 bars; the missing bars can be queried.',
     expectation:
-      'The bot receives every bar, each once and in order, and acts on none that is open.',
+      'The bot receives every bar exactly once and in order, and does not act on open bars.',
     exercises: ['trading/assembler.ts'],
     parts: [1, 100].map((count) =>
       part(`${count} lost`, [
@@ -45,34 +45,34 @@ export const BARS: readonly Case[] = [
         { bars: count, drift: 1e-4 },
         HEAL,
         bars(1),
-        // The bar that is open when it is queried changes after that.
+        // The bar that is open during the query changes afterwards.
         { others: 'quote', side: 'sell', price: 'price', quantity: 'quantity' },
         { others: 'take', side: 'buy', price: 'price', quantity: 'half' },
         { others: 'none' },
         bars(2),
         rightBars,
-        expect('none is missing', { of: 'bar count' }, { least: count + 3 }),
+        expect('no bar is missing', { of: 'bar count' }, { least: count + 3 }),
       ]),
     ),
   },
   {
     id: 'B06',
-    title: 'Two feeds of market data, one of them late',
+    title: 'Two market data feeds, one delayed',
     articles: [DATA, 'RTS 7 9(3)(c)'],
-    stimulus: 'Feeds A and B are reordered, and one is late.',
-    expectation: 'What comes first counts, by its number.',
-    notApplicable: 'The bot takes bars by one stream: there is no second one to choose from.',
+    stimulus: 'Feeds A and B deliver messages in different orders, and one is delayed.',
+    expectation: 'The first message with each sequence number is used.',
+    notApplicable: 'The bot receives bars from a single stream.',
     parts: [],
   },
   {
     id: 'B07',
-    title: 'Market data fall silent',
+    title: 'No market data',
     articles: [DATA, 'RTS 7 9(3)(c)', '16(5)', ...GENERAL],
-    stimulus: 'No market data come, and none can be queried, with an order at the venue.',
-    expectation: 'Nothing is sent on old data; people are alerted.',
+    stimulus: 'Market data stop and cannot be queried while an order works at the venue.',
+    expectation: 'No order is sent on outdated data; an alert is raised.',
     exercises: ['trading/assembler.ts'],
     parts: [
-      part('silent for ten minutes', [
+      part('no data for ten minutes', [
         rest(),
         mark('begun'),
         NO_BARS,
@@ -80,26 +80,27 @@ export const BARS: readonly Case[] = [
         fault('GET /time', { kind: 'lost_before' }),
         { act: [bid()], bar: 'none' },
         bars(10),
-        sent('nothing is sent on old data', 0, 'begun'),
+        sent('no order is sent on outdated data', 0, 'begun'),
         expect(
-          'people are alerted within three bars',
+          'an alert is raised within three bars',
           { of: 'alert', like: 'fetch missing bars|stale_data', since: 'begun' },
           { most: 3 * MINUTE },
         ),
         HEAL,
         bars(3),
         wait(2 * MINUTE),
-        expect('what comes after it is right', { of: 'bars', are: 'genuine' }, true),
-        alerted('what is missing is reported', 'data\\.gap', 'begun'),
+        expect('later bars equal those of the exchange', { of: 'bars', are: 'genuine' }, true),
+        alerted('the missing bars are reported', 'data\\.gap', 'begun'),
       ]),
     ],
   },
   {
     id: 'B08',
-    title: 'One instrument stands still while others move',
+    title: 'One instrument without data',
     articles: [DATA, 'RTS 7 9(3)(c)', ...GENERAL],
-    stimulus: 'One instrument has no more data; the others go on.',
-    expectation: 'The others are traded on; orders for what stands still are not sent.',
+    stimulus: 'The data of one instrument stop; the other instruments continue.',
+    expectation:
+      'The bot continues to trade the others and sends no orders for the instrument without data.',
     exercises: ['trading/assembler.ts'],
     notApplicable: { oneInstrument: 'The bot trades one instrument.' },
     parts: [
@@ -107,33 +108,39 @@ export const BARS: readonly Case[] = [
         mark('begun'),
         exchange({ do: 'freeze' }),
         bars(5, { of: 'price', times: 1.001 }),
-        expect('the others go on', { of: 'bar count', since: 'begun' }, { least: 4 }),
-        holds('the session has no bar of what stands still', 'symbol in last bar', false),
+        expect('the other instruments continue', { of: 'bar count', since: 'begun' }, { least: 4 }),
+        holds(
+          'the session has no new bar of the instrument without data',
+          'symbol in last bar',
+          false,
+        ),
         act(bid(), { ...bid(), instrument: 1 }),
-        reasons('nothing is sent by old prices', 'order.denied', ['stale_data']),
-        holds('the others are traded on', 'orders are for second symbol', true),
-        sent('one order is sent', 1),
+        reasons('the order for the instrument without data is denied', 'order.denied', [
+          'stale_data',
+        ]),
+        holds('orders for another instrument are sent', 'orders are for second symbol', true),
+        sent('exactly one order is sent', 1),
       ]),
     ],
   },
   {
     id: 'B09',
-    title: 'Prices that cannot be',
+    title: 'Impossible prices',
     articles: [DATA, '5(4)(d)', '15(1)(a)', ...GENERAL],
-    stimulus: 'Bars with a price of 0, below 0 and NaN; then a single trade 20 % off.',
-    expectation: 'They are not accepted; the collar does not follow a single price.',
+    stimulus: 'Bars have a price of 0, −1 and NaN; then a single trade is 20 % from the market.',
+    expectation: 'The bars are rejected; a single price does not move the price collar.',
     exercises: ['trading/assembler.ts'],
-    scope: 'The bot takes bars, not books: none is crossed or locked.',
+    scope: 'The bot receives bars, not order books, so crossed and locked books are not tested.',
     parts: [
-      part('no prices', [
+      part('invalid prices', [
         ...['0', '-1', 'NaN'].flatMap((l): Step[] => [
           fault('kline', { kind: 'patch', fields: { k: { l } } }, { count: 1 }),
           { bars: 2 },
         ]),
-        expect('none of them is accepted', { of: 'bars', are: 'positive' }, true),
-        alerts('people are alerted of each', 'data\\.refused', { least: 3 }),
+        expect('no invalid bar is accepted', { of: 'bars', are: 'positive' }, true),
+        alerts('an alert is raised for each invalid bar', 'data\\.refused', { least: 3 }),
       ]),
-      part('a single trade far off', [
+      part('a single distant trade', [
         { requires: 'price' },
         bars(1, { of: 'price', times: 1.2 }),
         act({
@@ -142,7 +149,7 @@ export const BARS: readonly Case[] = [
           limit: { of: 'price', times: 1.2 },
           quantity: 'quantity',
         }),
-        sent('an order at that price is denied', 0),
+        sent('an order at the distant price is not sent', 0),
       ]),
     ],
   },
@@ -151,11 +158,11 @@ export const BARS: readonly Case[] = [
     title: 'Bursts of market data',
     articles: [DATA, 'RTS 7 9(3)(c)', ...GENERAL],
     stimulus:
-      "1 to 1000 messages per second for 1 s, to 100 for 3 s, to 20 for 5 s, while the bot's own strategy trades.",
-    expectation: 'No bar is lost or wrong; the bot acts on the newest.',
+      "The rate rises from 1 message per second to 1000 for 1 s, to 100 for 3 s and to 20 for 5 s, while the bot's own strategy trades.",
+    expectation: 'No bar is lost or wrong; the bot acts on the newest bar.',
     exercises: ['trading/assembler.ts'],
     parts: [
-      part({ name: 'the own strategy in bursts', drive: 'own' }, [
+      part({ name: "the bot's own strategy during bursts", drive: 'own' }, [
         {
           bursts: 40,
           rates: [
@@ -164,27 +171,23 @@ export const BARS: readonly Case[] = [
             [17, 20, 5],
           ],
         },
-        expect(
-          'every bar is the one that the exchange made',
-          { of: 'bars', are: 'complete' },
-          true,
-        ),
-        holds('none is missing', 'bars received', { least: 35 }),
+        expect('every bar equals that of the exchange', { of: 'bars', are: 'complete' }, true),
+        holds('no bar is missing', 'bars received', { least: 35 }),
       ]),
     ],
   },
   {
     id: 'B14',
-    title: 'Times that go backward, and ahead',
+    title: 'Times in the past and in the future',
     articles: [DATA, '13(7)', ...GENERAL],
-    stimulus: 'Bars come with times that have passed, and with times that are yet to come.',
-    expectation: 'The time of the bot only advances; people are alerted.',
+    stimulus: 'Bars arrive with times in the past and in the future.',
+    expectation: 'The time of the session never goes backward; an alert is raised.',
     exercises: ['trading/assembler.ts', 'trading/feed.ts'],
-    scope: 'Days are those of UTC, without summer time.',
+    scope: 'Days are UTC days, so daylight saving time is not tested.',
     parts: (
       [
         ['backward', -3 * MINUTE],
-        ['ahead', 30 * MINUTE],
+        ['forward', 30 * MINUTE],
         ['between two bars', 1],
       ] as const
     ).map(([name, ms]) =>
@@ -193,9 +196,13 @@ export const BARS: readonly Case[] = [
         exchange({ do: 'misdate', ms }),
         bars(4),
         wait(2 * MINUTE),
-        expect('the time of the session only advances', { of: 'bars', are: 'ascending' }, true),
+        expect(
+          'the time of the session never goes backward',
+          { of: 'bars', are: 'ascending' },
+          true,
+        ),
         rightBars,
-        alerts('people are alerted', 'data\\.refused', { least: 1 }),
+        alerts('an alert is raised', 'data\\.refused', { least: 1 }),
       ]),
     ),
   },

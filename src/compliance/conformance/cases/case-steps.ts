@@ -12,7 +12,7 @@ import type {
   Step,
 } from '../case.ts';
 
-/** Citations: tests of the matching logic, of downloaded data, and of every algorithm. */
+/** Citations for tests of the matching logic, of downloaded data, and of every algorithm. */
 export const MATCHING = '6(2)(a)';
 export const DATA = '6(2)(b)';
 export const GENERAL = ['5(4)(a)', '5(4)(c)'];
@@ -49,7 +49,7 @@ export const bars = (count: number, price?: Num): Step => ({
 
 export const act = (...asks: readonly Ask[]): Step => ({ act: asks });
 
-/** An order to buy below the market, of a share of the usual quantity. */
+/** An order to buy `share` of the usual quantity below the market price. */
 export const bid = (share = 1): Ask => ({
   side: 'buy',
   type: 'limit',
@@ -57,7 +57,7 @@ export const bid = (share = 1): Ask => ({
   quantity: { of: 'quantity', times: share },
 });
 
-/** The bot places an order that rests. */
+/** The bot places a resting order for `share` of the usual quantity. */
 export const rest = (share = 1): Step => act(bid(share));
 
 export const CANCEL: Step = { act: [], cancel: true };
@@ -69,7 +69,7 @@ export const BUY: readonly Step[] = [
   { others: 'none' },
 ];
 
-/** Another participant fills a share of what the bot bids. */
+/** Another participant sells `share` of the usual quantity to the bids of the bot. */
 export const fill = (share = 1): Step => ({
   others: 'take',
   side: 'sell',
@@ -85,17 +85,17 @@ export const fault = (
   more: Omit<Fault, 'on' | 'action'> = {},
 ): Step => exchange({ do: 'fault', on, action, ...more });
 
-/** A request that does not arrive, without an error. */
+/** A request that is lost without an error. */
 export const LOST = { kind: 'lost_before', isSilent: true } as const;
 
-/** Number of requests of a call. */
+/** Expects a number of requests of a call. */
 export const requests = (what: string, call: string, is: Matcher, since?: string): Step =>
   expect(what, { of: 'requests', call, ...(since && { since }) }, is);
 
 export const sent = (what: string, is: Matcher, since?: string): Step =>
   requests(what, 'POST /order', is, since);
 
-/** Time by which a call comes before another one, ms. */
+/** Expects `call` to precede `before` by a time in ms. */
 export const lead = (
   what: string,
   call: string,
@@ -104,7 +104,7 @@ export const lead = (
   since?: string,
 ): Step => expect(what, { of: 'lead', call, before, ...(since && { since }) }, is);
 
-/** A field of the order at the exchange; orders are numbered from 1. */
+/** Expects a field of the order at the exchange; orders are numbered from 1. */
 export const order = (
   what: string,
   number: number,
@@ -116,7 +116,7 @@ export const open = (what: string, is: Matcher): Step => holds(what, 'open order
 
 export const working = (what: string, is: Matcher): Step => holds(what, 'working orders', is);
 
-/** Number of order events. */
+/** Expects a number of order events. */
 export const events = (what: string, kind: OrderEvent['kind'], is: Matcher): Step =>
   expect(what, { of: 'events', kind }, is);
 
@@ -127,11 +127,11 @@ export const reasons = (
   since?: string,
 ): Step => expect(what, { of: 'reasons', kind, ...(since && { since }) }, is);
 
-/** Number of alerts. */
+/** Expects a number of alerts whose message matches the regular expression `like`. */
 export const alerts = (what: string, like: string, is: Matcher): Step =>
   expect(what, { of: 'alerts', like }, is);
 
-/** Position as a share of the usual quantity. */
+/** Expects a position of `share` of the usual quantity. */
 export const position = (what: string, share: number): Step =>
   holds(what, 'position', { near: { of: 'quantity', times: share } });
 

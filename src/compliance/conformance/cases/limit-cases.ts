@@ -1,4 +1,4 @@
-/** Limits and the kill switch: no part of Article 6, but evidence for Articles 9 and 10. */
+/** Cases about limits and the kill switch: evidence for Articles 9 and 10, not part of Article 6. */
 import { MINUTE } from '../../../market/bar-time.ts';
 import type { Case } from '../case.ts';
 import {
@@ -23,7 +23,7 @@ import {
   within,
 } from './case-steps.ts';
 
-const DEAF = { on: 'requests', action: { kind: 'lost_before', isSilent: true } } as const;
+const UNREACHABLE = { on: 'requests', action: { kind: 'lost_before', isSilent: true } } as const;
 
 /** An order beyond the limit of volume. */
 const LARGE = { side: 'buy', type: 'limit', limit: 'below', quantity: 'beyond volume' } as const;
@@ -32,12 +32,12 @@ const ASK = { act: [LARGE], cancel: true } as const;
 export const LIMITS: readonly Case[] = [
   {
     id: 'C01',
-    title: 'The bot is halted',
+    title: 'Halt of the bot',
     articles: ['12(1)', '12(2)', '12(3)'],
-    stimulus: 'The bot is halted with orders at the venue, one of them partly filled.',
-    expectation: 'Every order is canceled; nothing more is sent, nor after a restart.',
+    stimulus: 'The bot is halted while orders work at the venue, one of them partly filled.',
+    expectation: 'Every order is canceled; no order is sent afterwards, even after a restart.',
     exercises: ['trading/session-lifecycle.ts', 'trading/host/pod/venue-connection.ts'],
-    scope: 'Which bots a halt reaches (one, all) is decided by the server.',
+    scope: 'The server decides whether a halt covers one bot or all bots.',
     parts: [
       part({ name: 'halted', ends: 'halted' }, [
         ...[0, 1, 2].map(() => rest(0.5)),
@@ -45,77 +45,91 @@ export const LIMITS: readonly Case[] = [
         wait(1000),
         mark('begun'),
         { server: 'halt' },
-        within('it ends, and the exchange confirms that', MINUTE, 'end', 'verified'),
+        within(
+          'the session ends, and the exchange confirms that no order is open',
+          MINUTE,
+          'end',
+          'verified',
+        ),
         open('no order is open', 0),
-        reasons('the session knows why', 'order.canceled', ['halted', 'halted', 'halted']),
+        reasons('the session records the reason', 'order.canceled', ['halted', 'halted', 'halted']),
         expect(
           'all cancels are sent within 1 s (internal threshold)',
           { of: 'last request', call: 'DELETE /order', since: 'begun' },
           { most: 1000 },
         ),
-        alerted('it is on record', 'halted', 'begun'),
+        alerted('the halt is recorded', 'halted', 'begun'),
         mark('ended'),
         { act: [bid()], bar: 'none' },
         bars(1),
         { session: 'start' },
         wait(5000),
         ...[0, 1, 2].map(() => rest()),
-        sent('started again, it sends nothing', 0, 'ended'),
+        sent('no order is sent after a restart', 0, 'ended'),
       ]),
     ],
   },
   {
     id: 'C02',
-    title: 'The bot is halted while the venue does not answer',
+    title: 'Halt while the venue does not answer',
     articles: ['12(1)', 'RTS 7 18(2)(c)(i)', '14(2)(g)'],
-    stimulus: 'The venue receives nothing from when the bot is halted.',
+    stimulus: 'From the halt on, no request reaches the venue.',
     expectation:
-      'Cancels are tried again until the process has to end; nothing counts as canceled; people are alerted of what is left.',
+      'Cancels are repeated until the process must end; no order counts as canceled; an alert names the remaining orders.',
     exercises: ['trading/host/pod/venue-connection.ts', 'trading/host/pod/order-gateway.ts'],
     parts: [
-      part({ name: 'deaf for good', ends: 'unverified' }, [
+      part({ name: 'unreachable until the end', ends: 'unverified' }, [
         rest(),
-        exchange({ do: 'fault', ...DEAF }),
+        exchange({ do: 'fault', ...UNREACHABLE }),
         wait(1),
         { server: 'halt' },
         wait(2 * MINUTE),
-        holds('it keeps canceling for as long as it may', 'end', null),
+        holds('the session repeats the cancels until it must end', 'end', null),
         { session: 'terminate' },
-        within('it reports that it does not know', MINUTE, 'end', 'unverified'),
-        holds('it reports the order', 'unverified orders', 1),
-        holds('that order does not count as canceled', 'pending cancel', true),
-        alerts('people are alerted', 'cancel', { least: 1 }),
+        within('the session reports that the outcome is unknown', MINUTE, 'end', 'unverified'),
+        holds('the session reports the order as unverified', 'unverified orders', 1),
+        holds('the order does not count as canceled', 'pending cancel', true),
+        alerts('an alert is raised', 'cancel', { least: 1 }),
       ]),
-      part({ name: 'deaf for 10 s', ends: 'halted' }, [
+      part({ name: 'unreachable for 10 s', ends: 'halted' }, [
         rest(),
         mark('begun'),
-        exchange({ do: 'fault', ...DEAF, lasting: 10_000 }),
+        exchange({ do: 'fault', ...UNREACHABLE, lasting: 10_000 }),
         wait(1),
         { server: 'halt' },
-        within('it ends once the exchange has confirmed it', 2 * MINUTE, 'end', 'verified'),
-        expect('not before that', { of: 'time', since: 'begun' }, { least: 10_000 }),
+        within(
+          'the session ends once the exchange has confirmed the cancels',
+          2 * MINUTE,
+          'end',
+          'verified',
+        ),
+        expect(
+          'the session does not end earlier',
+          { of: 'time', since: 'begun' },
+          { least: 10_000 },
+        ),
         open('no order is open', 0),
       ]),
     ],
   },
   {
     id: 'C03',
-    title: 'The same is executed again and again',
+    title: 'Repeated automated execution',
     articles: ['15(3)'],
     stimulus:
-      'As many orders of one side are executed within the window of the limit as it allows; then it is asked for another, started again, and asked once the window is over.',
+      'Orders of one side are executed until the limit is reached. The bot then tries to order again: at once, after a restart, and after the window of the limit.',
     expectation:
-      'After a number that is set it is disabled, until a named person enables it again.',
+      'The bot is disabled after the configured number of executions, until a designated person enables it again.',
     exercises: ['engine/risk/risk-gate.ts'],
-    parts: [part('as often as the limit allows', [{ probe: 'repeated execution' }])],
+    parts: [part('up to the limit', [{ probe: 'repeated execution' }])],
   },
   {
     id: 'C04',
-    title: 'Limits of an order, just kept and just broken',
+    title: 'Orders at the limits',
     articles: ['15(1)(a)', '15(1)(b)', '15(1)(c)', '15(1)(d)', '8(b)'],
     stimulus: 'Orders below, at and above each limit: price, value, volume and messages.',
     expectation:
-      'What is above is denied and not sent; what is not is accepted. Every limit is set.',
+      'Every limit is set. Orders above a limit are denied and not sent; all others are accepted.',
     exercises: ['engine/risk/risk-gate.ts'],
     parts: (['volume', 'value', 'price', 'messages', 'position'] as const).map((limit) =>
       part(limit, [{ requires: limit }, { probe: limit }]),
@@ -123,27 +137,28 @@ export const LIMITS: readonly Case[] = [
   },
   {
     id: 'C05',
-    title: 'An instrument that the bot may not trade',
+    title: 'An instrument without permission',
     articles: ['15(5)', '8(a)'],
-    stimulus: 'The strategy orders an instrument that is not of its universe.',
-    expectation: 'Nothing is sent.',
+    stimulus: 'The strategy orders an instrument outside its universe.',
+    expectation: 'No order is sent.',
     parts: [
-      part('of no universe', [
+      part('outside the universe', [
         act({ side: 'buy', quantity: 'quantity', instrument: 'foreign' }),
-        holds('the order is refused', 'refusal', true),
-        sent('nothing is sent', 0),
+        holds('the session rejects the order', 'refusal', true),
+        sent('no order is sent', 0),
       ]),
     ],
   },
   {
     id: 'C06',
-    title: 'An order beyond a limit with one approver missing',
+    title: 'An order beyond a limit without full approval',
     articles: ['15(6)'],
     stimulus:
-      'An order beyond a limit is asked for without a permit, with permits for other orders, with its permit, and once more.',
-    expectation: 'It passes once, and only with its permit.',
+      'The bot submits an order beyond a limit without a permit, with permits for other orders, with its own permit, and once more.',
+    expectation: 'The order passes once, and only with its own permit.',
     exercises: ['trading/session-supervision.ts'],
-    scope: 'That two people permit it is checked by the server, which reports it only then.',
+    scope:
+      'The server checks that two people have approved the permit, and passes it to the session only then.',
     parts: [
       part('beyond the limit of volume', [
         { requires: 'volume' },
@@ -154,22 +169,23 @@ export const LIMITS: readonly Case[] = [
         ASK,
         { permit: 'less', side: 'buy', quantity: 'volume', lasting: 60 * MINUTE },
         ASK,
-        sent('it is not sent without a permit for it', 0),
-        events('it is denied each time', 'order.denied', 4),
+        sent('the order is not sent without its own permit', 0),
+        events('the order is denied each time', 'order.denied', 4),
         { permit: 'it', side: 'buy', quantity: 'beyond volume', lasting: 60 * MINUTE },
         ASK,
-        requests('it is sent with its permit', 'POST /order', { near: 'payable' }),
+        requests('the order is sent with its permit', 'POST /order', { near: 'payable' }),
         ASK,
-        sent('it is not sent again', { most: 1 }),
+        sent('the order is not sent again', { most: 1 }),
       ]),
     ],
   },
   {
     id: 'C07',
-    title: 'People are alerted within five seconds',
+    title: 'Alerts within five seconds',
     articles: ['16(5)'],
-    stimulus: 'An order is rejected, one is denied, the connection breaks, the server is lost.',
-    expectation: 'Each raises an alert within 5 s.',
+    stimulus:
+      'The venue rejects an order, a limit denies one, the connection breaks, and the server becomes unreachable.',
+    expectation: 'Each event raises an alert within 5 s.',
     parts: [
       part('an order is rejected', [
         mark('begun'),
@@ -191,28 +207,28 @@ export const LIMITS: readonly Case[] = [
         wait(10_000),
         alertedInTime('connect|hung up'),
       ]),
-      part('the server is lost', [
+      part('the server is unreachable', [
         mark('lost'),
         { server: 'lost' },
         wait(2 * MINUTE),
         expect(
-          'an alert within 5 s of the end of the claim',
+          'an alert is raised within 5 s of the end of the claim',
           { of: 'alert', like: 'control_unreachable', since: 'lost' },
           { most: 45_000 },
         ),
         rest(),
-        sent('nothing is sent without the server', 0, 'lost'),
+        sent('no order is sent while the server is unreachable', 0, 'lost'),
         mark('back'),
         { server: 'back' },
         wait(5000),
         rest(),
-        sent('orders are sent once the server is there again', 1, 'back'),
+        sent('an order is sent once the server is reachable again', 1, 'back'),
       ]),
     ],
   },
 ];
 
-/** The alert of an event at the end of a bar. */
+/** Expects the alert of an event at the end of a bar. */
 function alertedInTime(like: string) {
   return expect(
     'the alert is raised within 5 s',

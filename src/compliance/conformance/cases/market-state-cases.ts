@@ -1,4 +1,4 @@
-/** Thin books, auctions, halts and lost connections: Article 6(2)(a), by the flows of RTS 7 Article 9(3). */
+/** Cases about thin books, auctions, halts and lost connections: Article 6(2)(a), with the data flows of RTS 7 Article 9(3). */
 import { MINUTE } from '../../../market/bar-time.ts';
 import type { Case, Part } from '../case.ts';
 import {
@@ -29,13 +29,14 @@ import {
 export const MARKET_STATES: readonly Case[] = [
   {
     id: 'A10',
-    title: 'An order at the market into a thin book',
+    title: 'A market order in a thin book',
     articles: [MATCHING, 'RTS 7 9(3)(a)', '15(1)(a)', '5(4)(d)', ...GENERAL],
-    stimulus: 'Little is offered at the price, the next offer is far from it, and then nothing.',
-    expectation: 'The collar holds for each order; what the book does not have is not chased.',
+    stimulus: 'The best offer is small, the next one is far away, and there are no others.',
+    expectation:
+      'Every order stays within the price collar; no further order follows for the unfilled quantity.',
     parts: [
       {
-        name: 'two levels, far apart',
+        name: 'two distant levels',
         steps: [
           { requires: 'price' },
           {
@@ -48,10 +49,10 @@ export const MARKET_STATES: readonly Case[] = [
           { others: 'rest', side: 'sell', price: 'beyond collar', quantity: 'quantity' },
           act({ side: 'buy', quantity: 'quantity' }),
           wait(10_000),
-          holds('no fill is farther from the price than the collar', 'worst fill', {
+          holds('no fill is beyond the price collar', 'worst fill', {
             most: 'collar',
           }),
-          sent('nothing is sent after it', 1),
+          sent('no other order is sent', 1),
         ],
       },
     ],
@@ -60,9 +61,10 @@ export const MARKET_STATES: readonly Case[] = [
     id: 'A11',
     title: 'Auctions',
     articles: [MATCHING, 'RTS 7 9(3)(c)', ...GENERAL],
-    stimulus: 'Opening, volatility and closing auctions call, end at random, and uncross.',
+    stimulus:
+      'Opening, volatility and closing auctions collect orders, end at random times, and uncross.',
     expectation:
-      'Indicative prices are no trades; orders that an auction does not take are not sent; its fills are booked.',
+      'Indicative prices do not count as trades; orders that an auction does not accept are not sent; its fills are booked.',
     parts: [
       ...(['opening_auction', 'volatility_auction', 'closing_auction'] as const).map((phase) =>
         part({ name: phase, termsMs: 20_000 }, [
@@ -75,18 +77,18 @@ export const MARKET_STATES: readonly Case[] = [
           },
           order('a limit order waits for the auction', 1, 'status', 'new'),
           wait(2 * MINUTE),
-          expect('indicative prices are no trades', { of: 'bars', are: 'at price' }, true),
-          events('nothing is filled before it ends', 'order.filled', 0),
+          expect('indicative prices do not count as trades', { of: 'bars', are: 'at price' }, true),
+          events('no order is filled before the auction ends', 'order.filled', 0),
           exchange({
             do: 'phase',
             phase: phase === 'closing_auction' ? 'closed' : 'continuous',
           }),
           wait(2 * MINUTE),
-          position('its fills are booked', 1),
-          holds('at one price', 'worst fill', { most: 'price' }),
+          position('the fills of the auction are booked', 1),
+          holds('the fills are at the auction price', 'worst fill', { most: 'price' }),
         ]),
       ),
-      part({ name: 'orders to be filled at once', termsMs: 20_000 }, [
+      part({ name: 'immediate orders', termsMs: 20_000 }, [
         exchange({ do: 'phase', phase: 'volatility_auction' }),
         {
           act: [
@@ -101,8 +103,8 @@ export const MARKET_STATES: readonly Case[] = [
           bar: 'quiet',
         },
         wait(2 * MINUTE),
-        sent('an order that the auction does not take is not sent', 0),
-        reasons('the session knows why', 'order.denied', ['not_taken_in_auction']),
+        sent('an order that the auction does not accept is not sent', 0),
+        reasons('the session records the reason', 'order.denied', ['not_taken_in_auction']),
         exchange({ do: 'phase', phase: 'continuous' }),
         wait(MINUTE),
       ]),
@@ -114,11 +116,11 @@ export const MARKET_STATES: readonly Case[] = [
     articles: [MATCHING, 'RTS 7 9(3)(c)', '16(5)', '5(4)(d)', ...GENERAL],
     stimulus: 'Trading is halted, resumed and halted again while an order rests.',
     expectation:
-      'No new orders while it is halted, and after it only once there is a price; what rests too far from that is canceled; people are alerted within 5 s.',
+      'No order is sent during the halt, nor afterwards until there is a price. Resting orders too far from that price are canceled. An alert is raised within 5 s.',
     parts: [
       {
         name: 'halted twice',
-        // The interval of production, which decides when people are alerted.
+        // The interval of production, on which the delay of the alert depends.
         termsMs: 4000,
         steps: [
           rest(),
@@ -128,47 +130,42 @@ export const MARKET_STATES: readonly Case[] = [
             { act: [bid()], bar: 'quiet' } as const,
             wait(3 * MINUTE),
             sent('no order is sent while trading is halted', 0, halt),
-            reasons(
-              'the order is denied, and does not wait',
-              'order.denied',
-              ['market_halted'],
-              halt,
-            ),
+            reasons('the order is denied at once', 'order.denied', ['market_halted'], halt),
             expect(
-              'people are alerted of the halt within 5 s',
+              'an alert about the halt is raised within 5 s',
               { of: 'alert', like: 'halt|closed', since: halt },
               { most: 5000 },
             ),
             exchange({ do: 'phase', phase: 'continuous' } as const),
             bars(1),
           ]),
-          open('the order that rested still does', { least: 1 }),
+          open('the resting order still rests', { least: 1 }),
         ],
       },
       part({ name: 'closed', termsMs: 20_000 }, [
         exchange({ do: 'phase', phase: 'closed' }),
         { act: [bid()], bar: 'quiet' },
         sent('no order is sent while the market is closed', 0),
-        reasons('the order is denied, and does not wait', 'order.denied', ['market_closed']),
+        reasons('the order is denied at once', 'order.denied', ['market_closed']),
       ]),
-      part({ name: 'the price is another one after it', termsMs: 20_000 }, [
+      part({ name: 'another price after the halt', termsMs: 20_000 }, [
         { requires: 'price' },
         rest(),
         exchange({ do: 'phase', phase: 'halt' }),
         { quietBars: 1 },
         exchange({ do: 'phase', phase: 'continuous' }),
         wait(5000),
-        open('the order that rested still does', 1),
+        open('the resting order still rests', 1),
         bars(4, 'jump'),
-        open('too far from the price it is canceled', 0),
+        open('the order too far from the price is canceled', 0),
         mark('moved'),
         {
           act: [bid(), { side: 'buy', type: 'limit', limit: 'jump', quantity: 'quantity' }],
           price: 'jump',
         },
-        // Unless the collar over a period holds back every order for now.
+        // The collar over a period may still deny every order.
         expect(
-          'by the new price orders are sent or held back, and by the old none',
+          'orders are sent by the new price only, unless the collar over a period denies them',
           { of: 'follows market', since: 'moved' },
           true,
         ),
@@ -177,15 +174,14 @@ export const MARKET_STATES: readonly Case[] = [
   },
   {
     id: 'A14',
-    title: 'The connection is lost',
+    title: 'Loss of the connection',
     articles: [MATCHING, 'RTS 7 9(3)(c)', '17(3)', ...GENERAL],
     stimulus:
-      'The connection breaks with an order at the venue, which cancels it then, or does not; it comes back after 5 s and after 5 minutes.',
-    expectation:
-      'Nothing is assumed: the state of the order is queried, and nothing is sent before.',
+      'The connection breaks while an order works at the venue, which cancels the order or keeps it. The connection returns after 5 s or 5 minutes.',
+    expectation: 'The bot queries the state of the order before it sends other orders.',
     parts: [true, false].flatMap((isCanceled) =>
       [5000, 5 * MINUTE].map((ms): Part => ({
-        name: `${isCanceled ? '' : 'not '}canceled, back after ${ms / 1000} s`,
+        name: `${isCanceled ? '' : 'not '}canceled, reconnected after ${ms / 1000} s`,
         steps: [
           rest(),
           mark('lost'),
@@ -193,30 +189,30 @@ export const MARKET_STATES: readonly Case[] = [
           wait(10),
           isCanceled ? exchange({ do: 'end_orders', status: 'canceled' }) : fill(0.25),
           rest(0.5),
-          sent('nothing is sent while it is not connected', 0, 'lost'),
+          sent('no order is sent while the connection is down', 0, 'lost'),
           ...(ms > 2 * MINUTE ? [wait(ms - 2 * MINUTE)] : []),
           mark('back'),
           exchange({ do: 'network', is_up: true }),
           wait(2 * MINUTE),
-          alerted('people are alerted that the venue cannot be reached', 'connect|answer', 'lost'),
+          alerted('an alert is raised that the venue cannot be reached', 'connect|answer', 'lost'),
           lead(
-            'the state of orders is queried before others are sent',
+            'the state of the order is queried before other orders are sent',
             'GET /order',
             'POST /order',
             { least: 0 },
             'back',
           ),
-          holds('it is connected again', 'streaming', true),
+          holds('the bot is connected again', 'streaming', true),
         ],
       })),
     ),
   },
   {
     id: 'A17',
-    title: 'An acknowledgement is lost',
+    title: 'A lost acknowledgement',
     articles: [MATCHING, 'RTS 7 9(3)(b)', ...GENERAL],
-    stimulus: 'The venue accepts an order, and its answer does not arrive.',
-    expectation: 'The bot queries the state of the order; there is one order at most.',
+    stimulus: 'The venue accepts an order, but its answer does not arrive.',
+    expectation: 'The bot queries the state of the order and creates no second order.',
     exercises: ['trading/host/pod/order-gateway.ts'],
     parts: (['answer', 'order', 'connection'] as const).map((what) =>
       part(`the ${what} is lost`, [
@@ -232,10 +228,10 @@ export const MARKET_STATES: readonly Case[] = [
         rest(),
         ...(what === 'connection' ? [exchange({ do: 'cut' })] : []),
         wait(30_000),
-        open('there is one order', 1),
-        order('of its size', 1, 'quantity', { near: 'quantity' }),
-        holds('under one client order id', 'client ids', 1),
-        requests('its state is queried', 'GET /order', { least: 2 }),
+        open('exactly one order is open', 1),
+        order('the order has the requested quantity', 1, 'quantity', { near: 'quantity' }),
+        holds('all requests have the same client order id', 'client ids', 1),
+        requests('the state of the order is queried', 'GET /order', { least: 2 }),
       ]),
     ),
   },
@@ -244,9 +240,9 @@ export const MARKET_STATES: readonly Case[] = [
     title: 'Failover to a second gateway',
     articles: [MATCHING, 'RTS 7 9(3)(c)'],
     stimulus: 'The gateway fails with orders in flight.',
-    expectation: 'The sequence is resumed at the other one, and no order is guessed.',
-    notApplicable:
-      'The bot has one way to its venue, and no second gateway to fail over to; see A14 for its loss.',
+    expectation:
+      'The bot resumes the message sequence at the second gateway and assumes no order states.',
+    notApplicable: 'The bot has a single connection to its venue; case A14 tests the loss of it.',
     parts: [],
   },
 ];

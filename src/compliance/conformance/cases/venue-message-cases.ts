@@ -1,4 +1,4 @@
-/** Market rules, connections and reports of orders: Article 6(2)(b), by the flows of RTS 7 Article 9(3). */
+/** Cases about market rules, connections and order reports: Article 6(2)(b), with the data flows of RTS 7 Article 9(3). */
 import { MINUTE } from '../../../market/bar-time.ts';
 import type { Case, Part, Step } from '../case.ts';
 import {
@@ -33,10 +33,11 @@ import {
 export const VENUE_MESSAGES: readonly Case[] = [
   {
     id: 'B01',
-    title: 'Reference data, and changes of them within the day',
+    title: 'Reference data and intraday changes',
     articles: [DATA, 'RTS 7 9(3)(b)', ...GENERAL],
-    stimulus: 'Terms are downloaded; then the tick changes, and then the instrument is deleted.',
-    expectation: 'Orders keep to the terms that hold; none are sent for what is not there.',
+    stimulus:
+      'The bot downloads the market rules; then the tick changes, and then the instrument is delisted.',
+    expectation: 'Orders follow the current rules; no orders are sent for a delisted instrument.',
     parts: [
       part('downloaded before the first order', [
         act({
@@ -45,33 +46,38 @@ export const VENUE_MESSAGES: readonly Case[] = [
           limit: { of: 'below', plus: -0.0049 },
           quantity: { of: 'quantity', plus: { of: 'unit', times: 1 / 3 } },
         }),
-        lead('the terms are queried before the first order', 'GET /exchangeInfo', 'POST /order', {
-          least: 1,
-        }),
-        order('the order keeps to tick and lot', 1, 'status', 'new'),
-        order('it is no dearer than was asked for', 1, 'price', {
+        lead(
+          'the market rules are queried before the first order',
+          'GET /exchangeInfo',
+          'POST /order',
+          {
+            least: 1,
+          },
+        ),
+        order('the order conforms to tick and lot', 1, 'status', 'new'),
+        order('the limit is not above the requested one', 1, 'price', {
           most: { of: 'below', plus: -0.0049 },
         }),
-        holds('the session counts what is at the exchange', 'working quantity', {
+        holds('the session has the quantity of the exchange', 'working quantity', {
           near: 'quantity',
         }),
       ]),
       part({ name: 'the tick changes', termsMs: 20_000 }, [
-        // The market price is a multiple of it, and no other price near it.
+        // Makes the market price the only valid price nearby.
         exchange({ do: 'set_terms', terms: { tick: 'price units' } }),
         rest(),
         wait(10_000),
-        reasons('orders keep to the new tick', 'order.rejected', []),
-        sent('what the tick leaves no price for is not sent', 0),
+        reasons('no order violates the new tick', 'order.rejected', []),
+        sent('an order without a valid price is not sent', 0),
       ]),
-      part({ name: 'the instrument is deleted', termsMs: 20_000 }, [
+      part({ name: 'the instrument is delisted', termsMs: 20_000 }, [
         exchange({ do: 'delist' }),
         { act: [bid()], bar: 'quiet' },
         wait(5 * MINUTE),
-        sent('nothing is sent for it', 0),
-        reasons('the session knows why', 'order.denied', ['unknown_symbol']),
-        alerts('people are alerted', 'deleted', { least: 1 }),
-        working('nothing counts as working', 0),
+        sent('no order is sent for the instrument', 0),
+        reasons('the session records the reason', 'order.denied', ['unknown_symbol']),
+        alerts('an alert is raised', 'deleted', { least: 1 }),
+        working('no order counts as working', 0),
       ]),
     ],
   },
@@ -80,24 +86,25 @@ export const VENUE_MESSAGES: readonly Case[] = [
     title: 'Logon, logout and lost heartbeats',
     articles: [DATA, 'RTS 7 9(3)(c)', '16(5)', ...GENERAL],
     stimulus:
-      'The venue cannot be reached at the start; it logs the bot out; heartbeats of the bot are lost.',
-    expectation: 'No order before the session is there again; people are alerted.',
+      'The venue is unreachable at the start; it logs the bot out; heartbeats of the bot are lost.',
+    expectation: 'No order is sent before the bot is connected again; an alert is raised.',
     exercises: ['trading/host/pod/venue-connection.ts'],
-    scope: 'The exchange has no logon: its streams are disconnected, or nothing arrives for 100 s.',
+    scope:
+      'The exchange has no logon: instead, its streams disconnect, or no message arrives for 100 s.',
     parts: [
-      part({ name: 'not to be reached at the start', begins: false }, [
+      part({ name: 'unreachable at the start', begins: false }, [
         exchange({ do: 'network', is_up: false }),
         wait(1),
         mark('begun'),
         { session: 'start' },
         { act: [bid()], bar: 'none' },
         bars(3),
-        sent('nothing is sent', 0),
-        alerted('people are alerted', 'venue', 'begun'),
+        sent('no order is sent', 0),
+        alerted('an alert is raised', 'venue', 'begun'),
         exchange({ do: 'network', is_up: true }),
         wait(MINUTE),
         bars(3),
-        sent('once it is there, the bot trades', 1),
+        sent('the bot trades once the venue is reachable', 1),
         lead('open orders are queried first', 'GET /openOrders', 'POST /order', { least: 1 }),
       ]),
       ...(['logged out', 'heartbeats are lost'] as const).map((name) =>
@@ -113,27 +120,28 @@ export const VENUE_MESSAGES: readonly Case[] = [
                 ),
               ]),
           wait(2 * MINUTE),
-          alerted('people are alerted', 'connect|logged|answer', 'begun'),
+          alerted('an alert is raised', 'connect|logged|answer', 'begun'),
           wait(MINUTE),
-          holds('it is connected again', 'streaming', true),
+          holds('the bot is connected again', 'streaming', true),
           bars(2),
           rest(0.5),
           wait(10_000),
-          open('it trades', 2),
+          open('the bot trades again', 2),
         ]),
       ),
     ],
   },
   {
     id: 'B03',
-    title: 'A gap in what the venue reports of orders',
+    title: 'A gap in the order reports',
     articles: [DATA, 'RTS 7 9(3)(c)', ...GENERAL],
-    stimulus: 'Executions are lost, and one of the answers to queries; live ones come between.',
-    expectation: 'What was missed is queried, and counted once.',
-    scope: 'Messages of the exchange have no sequence numbers: a loss shows by the next query.',
+    stimulus: 'Execution reports and the answer to a query are lost, while other reports arrive.',
+    expectation: 'Missed executions are queried and counted once.',
+    scope:
+      'Messages of the exchange have no sequence numbers, so only the next query reveals a loss.',
     parts: [
       {
-        name: 'lost, and lost again',
+        name: 'lost report and lost answer',
         steps: [
           rest(),
           mark('begun'),
@@ -141,10 +149,12 @@ export const VENUE_MESSAGES: readonly Case[] = [
           fault('GET /order', { kind: 'lost_after', isSilent: true }, { count: 1 }),
           ...[0, 1, 2, 3].flatMap(() => [fill(0.25), wait(200)]),
           wait(30_000),
-          position('all of it is counted once', 1),
-          requests('what was missed is queried', 'GET /order', { least: 1 }, 'begun'),
+          position('all fills are counted once', 1),
+          requests('the missed executions are queried', 'GET /order', { least: 1 }, 'begun'),
           bars(1),
-          holds('the strategy receives each unit once', 'fills received', { near: 'quantity' }),
+          holds('the strategy receives each filled unit once', 'fills received', {
+            near: 'quantity',
+          }),
         ],
       },
       part('never reported', [
@@ -152,16 +162,17 @@ export const VENUE_MESSAGES: readonly Case[] = [
         fault('executionReport', { kind: 'drop' }),
         fill(0.25),
         wait(30_000),
-        position('what no message reported is found by a query', 0.25),
+        position('a query finds the unreported fill', 0.25),
       ]),
     ],
   },
   {
     id: 'B04',
-    title: 'Reports that come twice, and late',
+    title: 'Duplicate and late reports',
     articles: [DATA, 'RTS 7 9(3)(a)', ...GENERAL],
-    stimulus: 'Executions are duplicated; each report comes three times, an older one between.',
-    expectation: 'Each counts once.',
+    stimulus:
+      'Execution messages are duplicated; each report arrives three times, with an older one in between.',
+    expectation: 'Each execution counts once.',
     parts: [false, true].map((repeats) =>
       part({ name: repeats ? 'reports' : 'messages', repeats }, [
         fault('executionReport', { kind: 'duplicate' }),
@@ -170,9 +181,9 @@ export const VENUE_MESSAGES: readonly Case[] = [
         bars(1),
         fill(0.25),
         bars(1),
-        position('the position is right', 0.5),
+        position('the position is correct', 0.5),
         events('each fill is booked once', 'order.filled', 2),
-        holds('the strategy receives none twice', 'fills received', {
+        holds('the strategy receives no fill twice', 'fills received', {
           most: { of: 'quantity', times: 0.5, plus: 1e-9 },
         }),
       ]),
@@ -180,16 +191,20 @@ export const VENUE_MESSAGES: readonly Case[] = [
   },
   {
     id: 'B10',
-    title: 'Messages that cannot be read',
+    title: 'Unreadable messages',
     articles: [DATA, 'RTS 7 9(3)(a)', '16(5)', ...GENERAL],
     stimulus:
-      'A message is cut off, one is of an unknown kind, one has no numbers where they belong.',
-    expectation: 'The message is passed over, the process goes on, and people are alerted.',
+      'One message is truncated, one has an unknown type, and one has text in place of numbers.',
+    expectation: 'The message is ignored, the process continues, and an alert is raised.',
     parts: (
       [
-        ['cut off', 'executionReport', { kind: 'truncate', length: 40 }],
-        ['of an unknown kind', 'executionReport', { kind: 'patch', fields: { e: 'riddle' } }],
-        ['without numbers', 'GET /order', { kind: 'patch', fields: { executedQty: 'many' } }],
+        ['truncated', 'executionReport', { kind: 'truncate', length: 40 }],
+        ['unknown type', 'executionReport', { kind: 'patch', fields: { e: 'unknown' } }],
+        [
+          'text in place of numbers',
+          'GET /order',
+          { kind: 'patch', fields: { executedQty: 'many' } },
+        ],
       ] as const
     ).map(([name, on, action]) =>
       part(name, [
@@ -198,19 +213,19 @@ export const VENUE_MESSAGES: readonly Case[] = [
         fault(on, action, { count: 1 }),
         fill(0.25),
         wait(30_000),
-        alerted('people are alerted', 'read|order stream|fetch the state|report', 'begun'),
+        alerted('an alert is raised', 'read|order stream|fetch the state|report', 'begun'),
         position('the fill is not lost', 0.25),
         rest(0.5),
-        open('the bot trades on', 2),
+        open('the bot continues to trade', 2),
       ]),
     ),
   },
   {
     id: 'B11',
-    title: 'The phase of the market',
+    title: 'Market phases',
     articles: [DATA, 'RTS 7 9(3)(c)'],
-    stimulus: 'Phases follow each other, and are reported late or not at all.',
-    expectation: "The bot's idea of the phase is the venue's.",
+    stimulus: 'The market phase changes; the changes are reported on time, late or not at all.',
+    expectation: 'The session has the same phase as the venue.',
     parts: (['in order', 'reported late', 'one of them lost'] as const).map((name) =>
       part({ name, termsMs: 4000 }, [
         ...(
@@ -232,26 +247,30 @@ export const VENUE_MESSAGES: readonly Case[] = [
             ? [fault('GET /exchangeInfo', LOST, { count: 1 })]
             : []),
           exchange({ do: 'phase', phase }),
-          // Auctions end at random, half a minute later at most.
+          // Auctions end at a random time, up to half a minute later.
           wait(40_000),
-          holds(`in ${phase} it is ${expected} for the session, too`, 'phase', expected),
+          holds(
+            `the session has the phase ${expected} while the venue is in ${phase}`,
+            'phase',
+            expected,
+          ),
         ]),
         wait(90_000),
-        holds('in the end it is closed', 'phase', 'closed'),
+        holds('the session has the phase closed at the end', 'phase', 'closed'),
       ]),
     ),
   },
   {
     id: 'B12',
-    title: 'The process is killed and started again',
+    title: 'Restart of a killed process',
     articles: [DATA, 'RTS 7 9(3)(c)', '15(2)', ...GENERAL],
     stimulus:
-      'It is killed with an order at the venue, on its way, and lost; meanwhile others trade.',
-    expectation: 'Orders and holdings are queried before it trades; none is made twice.',
+      'The process is killed while its order works at the venue, is in flight, or is lost; other participants trade in the meantime.',
+    expectation: 'The bot queries orders and holdings before it trades, and sends no order twice.',
     exercises: ['trading/restore-session.ts', 'trading/venues/reconcile.ts'],
-    scope: 'The journal is kept in memory: its files are not tested here.',
+    scope: 'The journal is in memory, so its files are not tested.',
     parts: [
-      part('with an order at the venue', [
+      part('while an order works at the venue', [
         rest(),
         fill(0.25),
         bars(1),
@@ -262,30 +281,30 @@ export const VENUE_MESSAGES: readonly Case[] = [
         mark('back'),
         { session: 'start' },
         wait(10_000),
-        position('it knows what was filled', 0.5),
+        position('the session has all fills', 0.5),
         sent('the order is not sent again', 1),
         bars(1),
         rest(0.5),
         ...['GET /openOrders', 'GET /account'].map((call) =>
-          lead(`${call} comes before the next order`, call, 'POST /order', { least: 1 }, 'back'),
+          lead(`${call} precedes the next order`, call, 'POST /order', { least: 1 }, 'back'),
         ),
-        open('it trades on', 2),
+        open('the bot continues to trade', 2),
       ]),
       ...[false, true].map((isLost): Part => {
         const kind = isLost ? 'lost_before' : 'lost_after';
-        return part(isLost ? 'before its order arrives' : 'before its order is confirmed', [
+        return part(isLost ? 'before the order arrives' : 'before the order is confirmed', [
           fault('POST /order', { kind, isSilent: true }, { count: 1 }),
           { act: [bid()] },
           { session: 'kill' },
           wait(MINUTE),
           { session: 'start' },
           wait(20_000),
-          sent('it is not sent again', isLost ? 0 : 1),
-          working('the session knows whether it is there', isLost ? 0 : 1),
+          sent('the order is not sent again', isLost ? 0 : 1),
+          working('the session knows whether the order exists', isLost ? 0 : 1),
         ]);
       }),
       ...(['units', 'cash'] as const).map((what) =>
-        part(`while it came to hold less ${what}`, [
+        part(`while the account loses ${what}`, [
           ...BUY,
           ...(what === 'cash'
             ? ([
@@ -301,11 +320,11 @@ export const VENUE_MESSAGES: readonly Case[] = [
           mark('back'),
           { session: 'start' },
           ...[0, 1, 2].map(() => rest(0.5)),
-          sent('nothing is sent while holdings do not agree', 0, 'back'),
-          alerted('people are alerted', 'mismatch', 'back'),
+          sent('no order is sent while the holdings differ', 0, 'back'),
+          alerted('an alert is raised', 'mismatch', 'back'),
         ]),
       ),
-      part('while a trade was undone', [
+      part('while a trade is busted', [
         ...BUY,
         { session: 'kill' },
         exchange({ do: 'undo_trade' }),
@@ -315,30 +334,30 @@ export const VENUE_MESSAGES: readonly Case[] = [
         { session: 'start' },
         wait(10_000),
         ...[0, 1, 2].map(() => rest(0.5)),
-        alerted('people are alerted', 'mismatch', 'back'),
-        sent('nothing is sent while holdings do not agree', 0, 'back'),
+        alerted('an alert is raised', 'mismatch', 'back'),
+        sent('no order is sent while the holdings differ', 0, 'back'),
       ]),
-      part('having lost its log', [
+      part('with a lost log', [
         rest(),
         { session: 'kill' },
         { session: 'lose log' },
         wait(MINUTE),
         { session: 'start' },
         wait(30_000),
-        open('an order that the session does not know is canceled', 0),
-        alerts('people are alerted', 'not known|orphan', { least: 1 }),
+        open('the order that the session does not know is canceled', 0),
+        alerts('an alert is raised', 'not known|orphan', { least: 1 }),
         { tolerate: 'log' },
       ]),
     ],
   },
   {
     id: 'B15',
-    title: 'The drop copy shows a fill that the session did not',
+    title: 'A fill that only the drop copy reports',
     articles: [DATA, '17(3)'],
-    stimulus: 'A fill is reported by the drop copy alone.',
-    expectation: 'The break is raised at once, and resolved.',
+    stimulus: 'Only the drop copy reports a fill.',
+    expectation: 'The difference raises an alert at once and is resolved.',
     notApplicable:
-      'The bot reads no drop copy: what no message reported of an order it finds by a query; see B03.',
+      'The bot reads no drop copy. It finds unreported fills by queries; see case B03.',
     parts: [],
   },
 ];
