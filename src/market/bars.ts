@@ -58,7 +58,7 @@ export function sliceBars(bars: Bars, from: number, to: number): Bars {
  */
 export function appendBar(bars: Bars, time: number, candle: Candle): Bars {
   const at = bars.length;
-  const columns = at < bars.time.length ? bars : withDoubleCapacity(bars);
+  const columns = at < bars.time.length ? bars : extendBars(bars, 2);
   columns.time[at] = time;
   columns.open[at] = candle.open;
   columns.high[at] = candle.high;
@@ -70,8 +70,9 @@ export function appendBar(bars: Bars, time: number, candle: Candle): Bars {
 
 const LEAST_CAPACITY = 64;
 
-function withDoubleCapacity(bars: Bars): Bars {
-  const columns = allocateBars(Math.max(LEAST_CAPACITY, 2 * bars.length));
+/** Returns a copy whose columns are longer by the factor. Added times are NaN. */
+export function extendBars(bars: Bars, factor: number): Bars {
+  const columns = allocateBars(Math.max(LEAST_CAPACITY, Math.ceil(factor * bars.length)));
   for (const name of BAR_COLUMNS) columns[name].set(bars[name]);
   // Unused places must not match any instant, and 0 is one.
   columns.time.fill(Number.NaN, bars.length);

@@ -65,12 +65,14 @@ export function checkBars(
   const counts: { [K in DefectCode]?: number } = {};
   const defects: Defect[] = [];
   const bad = new Uint8Array(length);
+  let badRows = 0;
   const report = (
     index: number,
     code: DefectCode,
     describe: () => string,
     unreadable?: readonly BarColumn[],
   ): void => {
+    if (bad[index] === 0) badRows++;
     bad[index] = 1;
     const count = (counts[code] ?? 0) + 1;
     counts[code] = count;
@@ -134,7 +136,7 @@ export function checkBars(
 
   for (let index = 0; index < length; index++) {
     checkTime(index);
-    if (tooLong.has(rowOf(index))) {
+    if (tooLong.size > 0 && tooLong.has(rowOf(index))) {
       report(index, 'too_many_fields', () => 'the row has more fields than the header');
       continue;
     }
@@ -146,7 +148,6 @@ export function checkBars(
       report(index, 'negative_volume', () => `volume ${units} is negative`);
     }
   }
-  const badRows = bad.reduce((sum, flag) => sum + flag, 0);
   return { rows: length, badRows, counts, defects, isBad: (index) => bad[index] === 1 };
 }
 

@@ -1,4 +1,4 @@
-import { createReadStream } from 'node:fs';
+import { createReadStream, statSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
 import { createGunzip } from 'node:zlib';
@@ -16,6 +16,8 @@ export interface CsvFile {
   /** Lines before the first row of data. */
   readonly skip: number;
   readonly delimiter: string;
+  /** Rows that the size of the file suggests; too few for an archive. */
+  readonly estimatedRows: number;
 }
 
 const HEAD_BYTES = 65_536;
@@ -54,6 +56,7 @@ export async function openCsv(path: string, isGzipped: boolean): Promise<CsvFile
     hasHeader,
     skip: hasHeader ? first + 1 : first,
     delimiter,
+    estimatedRows: Math.ceil((statSync(path).size / head.length) * lines.length * 1.02),
   };
 }
 

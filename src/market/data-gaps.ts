@@ -202,9 +202,10 @@ function tradedDays({ length, time }: Bars, ms: number): TradedDays {
   const traded = new Uint8Array(count);
   const filled = new Uint8Array(count * slots);
   for (let index = 0; index < length; index++) {
-    const { day, slot } = slotOf(time[index]!);
-    traded[day] = 1;
-    filled[day * slots + slot] = 1;
+    const day = Math.floor(time[index]! / DAY);
+    const slot = Math.floor((time[index]! - day * DAY) / ms);
+    traded[day - firstDay] = 1;
+    filled[(day - firstDay) * slots + slot] = 1;
   }
   return { slots, traded, filled, slotOf };
 }

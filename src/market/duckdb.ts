@@ -1,5 +1,5 @@
 import { availableParallelism } from 'node:os';
-import type { DuckDBConnection } from '@duckdb/node-api';
+import type { DuckDBConnection, DuckDBDataChunk, DuckDBDoubleVector } from '@duckdb/node-api';
 
 /** More threads would not read faster, because filling the columns is slower, and need more memory. */
 const MAX_THREADS = 4;
@@ -29,6 +29,18 @@ export async function withDuckDB<T>(
   } finally {
     instance.closeSync();
   }
+}
+
+/** Maximum number of rows of a chunk. */
+export const CHUNK_ROWS = 2048;
+
+/**
+ * Returns the memory of a column of doubles without NULL, which is valid as long as the chunk. The
+ * public methods of the vector read and write single values, which takes several times as long.
+ */
+export function doublesOf(chunk: DuckDBDataChunk, column: number): Float64Array {
+  const vector = chunk.getColumnVector(column) as DuckDBDoubleVector;
+  return vector['items'];
 }
 
 export function quoteText(text: string): string {

@@ -1,10 +1,10 @@
 import { open } from 'node:fs/promises';
 import { resolve } from 'node:path';
-import type { DuckDBConnection, DuckDBVector } from '@duckdb/node-api';
+import type { DuckDBConnection } from '@duckdb/node-api';
 import { ServiceError, isSystemError } from '../base/errors.ts';
-import { allocateBars, BAR_COLUMNS } from './bars.ts';
+import { allocateBars, BAR_COLUMNS, extendBars, sliceBars } from './bars.ts';
 import { csvTable, malformedCsv, openCsv, type CsvFile } from './csv-file.ts';
-import { quoteName, quotePath, withDuckDB } from './duckdb.ts';
+import { CHUNK_ROWS, doublesOf, quoteName, quotePath, withDuckDB } from './duckdb.ts';
 import { findColumns, isAdjustedClose, type ColumnNames, type Layout } from './header.ts';
 import { keepBars, type FileBars } from './rows.ts';
 import {
@@ -105,11 +105,13 @@ function unopened(path: string, cause: unknown): ServiceError {
 
 interface Table {
   readonly from: string;
+  /** Number of rows, estimated for CSV. */
+  readonly rows: number;
   readonly names: readonly string[];
   /** SQL expression of each column. */
   readonly columns: readonly string[];
-  /** Whether the column holds dates or timestamps, as opposed to texts or numbers. */
-  readonly isInstant: (position: number) => boolean;
+  /** SQL expression of a column of dates or timestamps; undefined for texts and numbers. */
+  readonly instant: (position: number) => string | undefined;
   /** SQL condition for a row with more fields than columns. */
   readonly isTooLong: string;
 }
@@ -117,9 +119,10 @@ interface Table {
 function textTable(csv: CsvFile): Table {
   return {
     from: csvTable(csv),
+    rows: csv.estimatedRows,
     names: csv.names,
     columns: csv.names.map((_, position) => `c${position}`),
-    isInstant: () => false,
+    instant: () => undefined,
     isTooLong: `c${csv.names.length} IS NOT NULL`,
   };
 }
@@ -129,11 +132,18 @@ async function parquetTable(connection: DuckDBConnection, path: string): Promise
   const from = `read_parquet(${quotePath(path)}, hive_partitioning = false)`;
   const description = await connection.runAndReadAll(`DESCRIBE SELECT * FROM ${from}`);
   const [names, types] = description.getColumns() as [string[], string[]];
+  const count = await connection.runAndReadAll(`SELECT count(*)::DOUBLE FROM ${from}`);
   return {
     from,
+    rows: count.value(0, 0) as number,
     names,
     columns: names.map(quoteName),
-    isInstant: (position) => /^(DATE|TIMESTAMP)/.test(types[position]!),
+    instant: (position) => {
+      const column = quoteName(names[position]!);
+      // The cast would look up the time zone of each value.
+      if (types[position] === 'TIMESTAMP WITH TIME ZONE') return column;
+      return /^(DATE|TIMESTAMP)/.test(types[position]!) ? `${column}::TIMESTAMP` : undefined;
+    },
     isTooLong: 'false',
   };
 }
@@ -144,35 +154,32 @@ async function readColumns(
   layout: Layout,
   path: string,
 ): Promise<Pick<BarFile, 'bars' | 'tooLong'>> {
-  const count = await connection.runAndReadAll(`SELECT count(*)::DOUBLE FROM ${table.from}`);
-  const bars = allocateBars(count.value(0, 0) as number);
   const time = await timeExpression(connection, table, layout);
   const number = (position: number | undefined): string =>
-    position === undefined ? '0::DOUBLE' : `TRY_CAST(${table.columns[position]} AS DOUBLE)`;
+    position === undefined ? '0' : `TRY_CAST(${table.columns[position]} AS DOUBLE)`;
   const { close } = layout;
   const { open: first = close, high = close, low = close } = layout;
   const numbers = [first, high, low, close, layout.volume].map(number);
-  const expressions = [time.sql, ...numbers, table.isTooLong];
+  const expressions = [time.sql, ...numbers, table.isTooLong].map(
+    (value) => `coalesce((${value})::DOUBLE, 'NaN'::DOUBLE)`,
+  );
   const result = await connection.stream(`SELECT ${expressions.join(', ')} FROM ${table.from}`);
 
   const tooLong = new Set<number>();
+  let columns = allocateBars(Math.max(table.rows, CHUNK_ROWS));
   let filled = 0;
   for (let chunk = await result.fetchChunk(); chunk?.rowCount; chunk = await result.fetchChunk()) {
-    const { rowCount } = chunk;
+    if (filled + chunk.rowCount > columns.length) columns = extendBars(columns, 1.5);
     for (const [position, name] of BAR_COLUMNS.entries()) {
-      const vector = chunk.getColumnVector(position) as DuckDBVector<number>;
-      const column = bars[name];
-      for (let row = 0; row < rowCount; row++) column[filled + row] = vector.getItem(row) ?? NaN;
+      columns[name].set(doublesOf(chunk, position), filled);
     }
-    const isTooLong = chunk.getColumnVector(BAR_COLUMNS.length) as DuckDBVector<boolean>;
-    for (let row = 0; row < rowCount; row++) {
-      if (isTooLong.getItem(row) === true) tooLong.add(filled + row + 1);
+    const isTooLong = doublesOf(chunk, BAR_COLUMNS.length);
+    for (let row = 0; row < isTooLong.length; row++) {
+      if (isTooLong[row] === 1) tooLong.add(filled + row + 1);
     }
-    filled += rowCount;
+    filled += chunk.rowCount;
   }
-  if (filled !== bars.length) {
-    throw new Error(`the file changed while being read: first ${bars.length} rows, then ${filled}`);
-  }
+  const bars = sliceBars(columns, 0, filled);
   if (time.isNumber) {
     if (areNearEpoch(bars.time)) throw noTimes(path, bars.time);
     numbersToTimes(bars.time);
@@ -207,14 +214,13 @@ interface TimeExpression {
 
 async function timeExpression(
   connection: DuckDBConnection,
-  { from, columns, isInstant }: Table,
+  { from, columns, instant: instantOf }: Table,
   { time: [day, clock] }: Layout,
 ): Promise<TimeExpression> {
   const milliseconds = (instant: string): string =>
     `CASE WHEN isfinite(${instant}) THEN epoch_ms(${instant})::DOUBLE END`;
-  if (clock === undefined && isInstant(day)) {
-    return { sql: milliseconds(`${columns[day]}::TIMESTAMP`), isNumber: false };
-  }
+  const dated = clock === undefined ? instantOf(day) : undefined;
+  if (dated !== undefined) return { sql: milliseconds(dated), isNumber: false };
   const text =
     clock === undefined
       ? `${columns[day]}::VARCHAR`

@@ -13,6 +13,7 @@ import { sweep } from '../../src/backtest/sweep.ts';
 import type { TrialSetup } from '../../src/backtest/trial.ts';
 import { formatTable, makeStyle } from '../../src/cli/output.ts';
 import { BUILT_IN_STRATEGIES } from '../../src/engine/strategies/built-in.ts';
+import { BAR_COLUMNS } from '../../src/market/bars.ts';
 import { writeParquet } from '../../src/market/write.ts';
 import { bots } from './bots.ts';
 import { BENCH_CONFIG } from './config.ts';
@@ -142,7 +143,7 @@ function start(): Figure {
 /** 10 M bars through the CLI, from a Parquet file to every file of the result. */
 async function memory(): Promise<Figure> {
   const data = join(directory, 'bars.parquet');
-  await writeParquet(data, randomWalk(10_000_000));
+  await writeParquet(data, randomWalk(10_000_000), BAR_COLUMNS);
   const bot = join(directory, 'bot.json');
   writeFileSync(
     bot,

@@ -11,7 +11,7 @@ import {
 } from 'node:fs/promises';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, test, vi } from 'vitest';
-import { barsFromRows, type Bars } from '../../src/market/bars.ts';
+import { BAR_COLUMNS, barsFromRows, type Bars } from '../../src/market/bars.ts';
 import {
   datasetNames,
   importBars,
@@ -96,7 +96,7 @@ test('keeps the order of rows that span several chunks', async () => {
     (_, i) => [START + i * 60_000, 1, 1, 1, 1, i] as const,
   );
   const bars = barsFromRows(rows);
-  await writeParquet(files.path('many.parquet'), bars);
+  await writeParquet(files.path('many.parquet'), bars, BAR_COLUMNS);
   expect(barsDigest((await readBars(files.path('many.parquet'))).bars)).toBe(barsDigest(bars));
 });
 
@@ -195,7 +195,7 @@ describe('a dataset that is being replaced', () => {
   test('is not restored over its successor', async () => {
     await add();
     const staging = await killed(1);
-    await writeParquet(join(staging, 'new/1d.parquet'), other);
+    await writeParquet(join(staging, 'new/1d.parquet'), other, BAR_COLUMNS);
     await rename(join(staging, 'new'), join(dir, 'SPX'));
     expect(await datasetNames(dir)).toEqual(['SPX']);
     expect(await readdir(join(dir, 'SPX'))).toEqual(['1d.parquet']);
@@ -226,7 +226,7 @@ describe('verification', () => {
     await add();
     const changed = rowsOf(BARS);
     changed[1]![4] += 0.01;
-    await writeParquet(join(dir, 'SPX/1d.parquet'), barsFromRows(changed));
+    await writeParquet(join(dir, 'SPX/1d.parquet'), barsFromRows(changed), BAR_COLUMNS);
     expect(await codes()).toEqual(['digest_differs']);
   });
 
