@@ -1,36 +1,64 @@
-/** One row of the table that `npm run bench` prints. */
+import { formatTable, makeStyle } from '../../src/cli/output.ts';
+import { median, type Measurement } from './measurement.ts';
+import type { Goal, Row } from './rows.ts';
+
+/** Result of a row; null where this version cannot do the work. */
 export interface Figure {
+  readonly row: string;
   readonly what: string;
   readonly floor: string;
-  readonly ours: string;
-  readonly ratio: number;
-  /** Absent where a figure is only for orientation. */
-  readonly goal?: string;
-  readonly met?: boolean;
+  /** Median of the ratios of all pairs, as a share of speed or a multiple of time, like the goal. */
+  readonly ratio: number | null;
+  readonly goal: string;
+  readonly met: boolean | null;
+  readonly peak_bytes: number | null;
+  /** Median milliseconds, to judge what was measured; they differ between machines. */
+  readonly ms: { readonly floor: number; readonly ours: number } | null;
 }
 
-export interface Goal {
-  readonly atLeast?: number;
-  readonly atMost?: number;
-}
-
-export function figure(
-  what: string,
-  [floor, ours]: readonly [string, string],
-  ratio: number,
-  { atLeast = -Infinity, atMost = Infinity }: Goal = {},
+export function figureOf(
+  name: string,
+  { what, floor, goal }: Pick<Row, 'what' | 'floor' | 'goal'>,
+  measurement: Measurement | null,
 ): Figure {
-  const measured = { what, floor, ours, ratio: round(ratio) };
-  const met = ratio >= atLeast && ratio <= atMost;
-  if (atLeast > -Infinity) return { ...measured, goal: `≥ ${atLeast}`, met };
-  if (atMost < Infinity) return { ...measured, goal: `≤ ${atMost}`, met };
-  return measured;
+  const row = { row: name, what, floor, goal: formatGoal(goal) };
+  if (measurement === null) return { ...row, ratio: null, met: null, peak_bytes: null, ms: null };
+  const { pairs, peakBytes } = measurement;
+  const slowdown = pairs.map((pair) => pair.ours / pair.floor);
+  const ratio = 'atMost' in goal ? median(slowdown) : median(slowdown.map((times) => 1 / times));
+  return {
+    ...row,
+    ratio: round(ratio),
+    met: 'atMost' in goal ? ratio <= goal.atMost : ratio >= goal.atLeast,
+    peak_bytes: peakBytes,
+    ms: {
+      floor: round(median(pairs.map((pair) => pair.floor))),
+      ours: round(median(pairs.map((pair) => pair.ours))),
+    },
+  };
 }
 
-export function median(values: readonly number[]): number {
-  return values.toSorted((a, b) => a - b)[values.length >> 1]!;
+export async function tableOf(figures: readonly Figure[]): Promise<string> {
+  const columns = (['what', 'floor', 'measured', 'goal', 'peak memory', 'goal met'] as const).map(
+    (title) => ({ title, align: RIGHT.has(title) ? ('right' as const) : ('left' as const) }),
+  );
+  const rows = figures.map(({ what, floor, ratio, goal, met, peak_bytes }) => [
+    what,
+    floor,
+    ratio === null ? 'n/a' : goal.endsWith('×') ? `${ratio}×` : String(ratio),
+    goal,
+    peak_bytes === null ? 'n/a' : `${Math.round(peak_bytes / 2 ** 20)} MiB`,
+    met === null ? 'n/a' : met ? 'yes' : 'no',
+  ]);
+  return formatTable(columns, rows, await makeStyle(false));
 }
 
-export function round(value: number, digits = 3): number {
-  return Number(value.toPrecision(digits));
+const RIGHT: ReadonlySet<string> = new Set(['measured', 'goal', 'peak memory']);
+
+function formatGoal(goal: Goal): string {
+  return 'atMost' in goal ? `≤ ${goal.atMost}×` : `≥ ${goal.atLeast}`;
+}
+
+function round(value: number): number {
+  return Number(value.toPrecision(3));
 }
