@@ -1,7 +1,7 @@
 /** A case of the catalogue as data: steps that are played, and expectations that are checked. */
 import type { OrderEvent } from '../../engine/journal.ts';
 import type { OrderRequest } from '../../engine/orders/order.ts';
-import type { Deed } from '../venue/deeds.ts';
+import type { ExchangeCommand } from '../venue/exchange-command.ts';
 import type { Fault } from '../venue/faults.ts';
 import type { WorldOptions } from './world.ts';
 
@@ -85,8 +85,11 @@ export interface Ask extends Omit<
 }
 
 /** An action of the exchange on the first symbol of the bot; numbers may depend on the bot. */
-export type ExchangeDeed =
-  | Extract<Deed, { readonly do: 'phase' | 'cut' | 'network' | 'throttle' | 'clear_faults' }>
+export type ExchangeAction =
+  | Extract<
+      ExchangeCommand,
+      { readonly do: 'phase' | 'cut' | 'network' | 'throttle' | 'clear_faults' }
+    >
   | { readonly do: 'set_terms'; readonly terms: Readonly<Record<string, Num>> }
   | { readonly do: 'delist' }
   /** Ends all open orders of the bot. */
@@ -133,7 +136,7 @@ export type Step =
       readonly bursts: number;
       readonly rates: readonly (readonly [bar: number, perSecond: number, seconds: number])[];
     }
-  | { readonly exchange: readonly ExchangeDeed[] }
+  | { readonly exchange: readonly ExchangeAction[] }
   | { readonly session: 'start' | 'kill' | 'terminate' | 'lose log' }
   | { readonly server: 'halt' | 'lost' | 'back' }
   /** Permits one order beyond the volume limit, for `lasting` ms. */

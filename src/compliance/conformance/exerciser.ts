@@ -2,19 +2,19 @@ import type { Instrument } from '../../engine/instrument.ts';
 import type { Order, OrderRequest } from '../../engine/orders/order.ts';
 import { defineStrategy, type Broker, type Fill, type Strategy } from '../../engine/strategy.ts';
 
-/** Means of an action at a bar. */
-export interface Hands {
+/** What an action at a bar can use. */
+export interface ActContext {
   readonly broker: Broker;
   readonly instruments: readonly Instrument[];
-  /** An order for the first instrument. */
+  /** Places an order for the first instrument. */
   readonly order: (request: Omit<OrderRequest, 'instrument'>) => Readonly<Order>;
 }
 
 /** A strategy whose actions at each bar are decided by a test. */
 export interface Exerciser {
   readonly strategy: Strategy;
-  /** Adds an action at the next bar. */
-  tell(what: (hands: Hands) => void): void;
+  /** Schedules an action for the next bar. */
+  schedule(what: (context: ActContext) => void): void;
   /** Whether all actions are done. */
   readonly isDone: boolean;
   /** Fills that it received. */
@@ -28,8 +28,8 @@ export interface Exerciser {
  * actions at a bar when it receives the bar again after a restart.
  */
 export function newExerciser(): Exerciser {
-  let told: ((hands: Hands) => void)[] = [];
-  const done = new Map<number, readonly ((hands: Hands) => void)[]>();
+  let scheduled: ((context: ActContext) => void)[] = [];
+  const done = new Map<number, readonly ((context: ActContext) => void)[]>();
   let fills: Fill[] = [];
   let bars: number[] = [];
   const strategy = defineStrategy({
@@ -39,7 +39,7 @@ export function newExerciser(): Exerciser {
     create({ broker, instruments }) {
       fills = [];
       bars = [];
-      const hands: Hands = {
+      const context: ActContext = {
         broker,
         instruments,
         order: (request) => broker.order({ ...request, instrument: instruments[0] }),
@@ -50,19 +50,19 @@ export function newExerciser(): Exerciser {
           const time = Math.max(...instruments.map((one) => one.time).filter(Number.isFinite));
           bars.push(time);
           if (!done.has(time)) {
-            done.set(time, told);
-            told = [];
+            done.set(time, scheduled);
+            scheduled = [];
           }
-          for (const what of done.get(time)!) what(hands);
+          for (const what of done.get(time)!) what(context);
         },
       };
     },
   });
   return {
     strategy,
-    tell: (what) => void told.push(what),
+    schedule: (what) => void scheduled.push(what),
     get isDone() {
-      return told.length === 0;
+      return scheduled.length === 0;
     },
     get fills() {
       return fills;

@@ -3,11 +3,11 @@ import type { OrderRequest } from '../../engine/orders/order.ts';
 import { Instrument } from '../../engine/instrument.ts';
 import { allocateBars } from '../../market/bars.ts';
 import { MINUTE } from '../../market/bar-time.ts';
-import type { Deed } from '../venue/deeds.ts';
+import type { ExchangeCommand } from '../venue/exchange-command.ts';
 import { idOf } from '../venue/listing.ts';
-import type { Ask, ExchangeDeed, Part, Step } from './case.ts';
+import type { Ask, ExchangeAction, Part, Step } from './case.ts';
 import type { Check } from './expectations.ts';
-import type { Hands } from './exerciser.ts';
+import type { ActContext } from './exerciser.ts';
 import { holds, markOf, measure, type Notes } from './measures.ts';
 import { numberOf, quantityOf } from './numbers.ts';
 import { isSet, PROBES } from './probes.ts';
@@ -59,7 +59,7 @@ class Player {
     } else if ('bursts' in step) {
       await this.#burst(step);
     } else if ('exchange' in step) {
-      for (const deed of step.exchange) this.#do(deed);
+      for (const action of step.exchange) this.#do(action);
     } else if ('session' in step) {
       this.#session(step.session);
     } else if ('server' in step) {
@@ -93,22 +93,22 @@ class Player {
 
   async #act(step: Extract<Step, { readonly act: unknown }>): Promise<void> {
     const world = this.#world;
-    const what = (hands: Hands): void => {
+    const what = (context: ActContext): void => {
       for (const one of step.during ?? []) void this.#step(one);
       if (step.cancel === true) {
-        for (const order of hands.broker.working()) hands.broker.cancel(order);
+        for (const order of context.broker.working()) context.broker.cancel(order);
       }
-      for (const ask of step.act) this.#ask(ask, hands);
+      for (const ask of step.act) this.#ask(ask, context);
     };
     if (step.bar === undefined) {
       await world.act(what, step.price && numberOf(world, step.price));
     } else {
-      world.exerciser.tell(what);
+      world.exerciser.schedule(what);
       if (step.bar === 'quiet') await world.quietBar();
     }
   }
 
-  #ask(ask: Ask, { broker, instruments }: Hands): void {
+  #ask(ask: Ask, { broker, instruments }: ActContext): void {
     const world = this.#world;
     const { instrument = 0, quantity, limit, count = 1, ...request } = ask;
     const foreign = instrument === 'foreign';
@@ -166,36 +166,39 @@ class Player {
     for (const symbol of symbols) others.quote(symbol, undefined, undefined);
   }
 
-  #do(deed: ExchangeDeed): void {
+  #do(action: ExchangeAction): void {
     const { exchange, now } = this.#world;
-    for (const one of this.#deedsOf(deed, now)) exchange.do(one);
+    for (const one of this.#commandsOf(action, now)) exchange.do(one);
   }
 
-  #deedsOf(deed: ExchangeDeed, now: number): readonly Deed[] {
+  #commandsOf(action: ExchangeAction, now: number): readonly ExchangeCommand[] {
     const world = this.#world;
     const { exchange } = world;
     const symbol = world.listed();
-    switch (deed.do) {
+    switch (action.do) {
       case 'set_terms': {
-        const terms = Object.entries(deed.terms).map(([name, num]) => [name, numberOf(world, num)]);
+        const terms = Object.entries(action.terms).map(([name, num]) => [
+          name,
+          numberOf(world, num),
+        ]);
         return [{ do: 'set_terms', symbol, terms: Object.fromEntries(terms) }];
       }
       case 'delist':
         return [{ do: 'delist', symbol }];
       case 'end_orders':
         return exchange.openOrders(ACCOUNT).map(({ clientOrderId: client_order_id }) => {
-          return { do: 'end_order', as: ACCOUNT, client_order_id, status: deed.status };
+          return { do: 'end_order', as: ACCOUNT, client_order_id, status: action.status };
         });
       case 'undo_trade':
       case 'correct_trade': {
         const { id: trade_id, price, quantity } = exchange.lastTradeOf(ACCOUNT)!;
-        const isUndone = deed.do === 'undo_trade';
+        const isUndone = action.do === 'undo_trade';
         const revised = isUndone ? { price, quantity: 0 } : { price: price - 100, quantity };
         return [{ do: 'revise_trade', trade_id, ...revised }];
       }
       case 'withdraw': {
         const [base, quote] = symbol.split('/') as [string, string];
-        const asset = deed.what === 'units' ? base : quote;
+        const asset = action.what === 'units' ? base : quote;
         return [
           { do: 'withdraw', as: ACCOUNT, asset, amount: exchange.balances(ACCOUNT).get(asset)! },
         ];
@@ -203,18 +206,18 @@ class Player {
       case 'freeze': {
         const id = idOf(symbol);
         const kline = { on: 'kline', action: { kind: 'drop' }, where: { s: id } } as const;
-        const action = { kind: 'status', status: 200, body: [] } as const;
-        const query = { on: 'GET /klines', action, where: { symbol: id } } as const;
+        const empty = { kind: 'status', status: 200, body: [] } as const;
+        const query = { on: 'GET /klines', action: empty, where: { symbol: id } } as const;
         return [kline, query].map((fault) => ({ do: 'fault', fault }));
       }
       case 'misdate': {
         const next = (Math.floor(now / MINUTE) + 1) * MINUTE;
-        const fields = { k: { t: next + deed.ms, v: '7' } };
-        const action = { kind: 'patch', fields } as const;
-        return [{ do: 'fault', fault: { on: 'kline', count: 1, action } }];
+        const fields = { k: { t: next + action.ms, v: '7' } };
+        const patch = { kind: 'patch', fields } as const;
+        return [{ do: 'fault', fault: { on: 'kline', count: 1, action: patch } }];
       }
       case 'fault': {
-        const { do: _, lasting, ...fault } = deed;
+        const { do: _, lasting, ...fault } = action;
         const time = lasting === undefined ? {} : { time: [now, now + lasting] as const };
         return [{ do: 'fault', fault: { ...fault, ...time } }];
       }
@@ -223,9 +226,9 @@ class Player {
       case 'network':
       case 'phase':
       case 'throttle':
-        return [deed];
+        return [action];
       default:
-        return deed satisfies never;
+        return action satisfies never;
     }
   }
 

@@ -14,7 +14,7 @@ import type { SelfTrade } from '../venue/book-order.ts';
 import { limitEndpoints } from '../venue/in-process.ts';
 import { SimulatedExchange, type ExchangeLine } from '../venue/simulated-exchange.ts';
 import { ControlServer } from './control-server.ts';
-import { newExerciser, type Exerciser, type Hands } from './exerciser.ts';
+import { newExerciser, type Exerciser, type ActContext } from './exerciser.ts';
 import { memoryJournal, type MemoryJournal } from './memory-journal.ts';
 import { Participants, PARTICIPANTS } from './participants.ts';
 import { PRICE_UNIT, sizesFor, type Sizes } from './sizes.ts';
@@ -196,8 +196,8 @@ export class World {
   }
 
   /** Lets the exerciser act at the end of the present bar. */
-  async act(what: (hands: Hands) => void, price?: number): Promise<void> {
-    this.exerciser.tell(what);
+  async act(what: (context: ActContext) => void, price?: number): Promise<void> {
+    this.exerciser.schedule(what);
     await this.bar(price);
     // After a time without trades, a bar ends only with the second trade.
     if (!this.exerciser.isDone) await this.bar(price);

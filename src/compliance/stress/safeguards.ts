@@ -1,7 +1,7 @@
 /** The safeguards of RTS 6 Articles 12 to 17, and how a stress test tries each under the target load. */
 import type { Order } from '../../engine/orders/order.ts';
 import { MINUTE } from '../../market/bar-time.ts';
-import type { Hands } from '../conformance/exerciser.ts';
+import type { ActContext } from '../conformance/exerciser.ts';
 import type { TriedBot } from '../conformance/tried-session.ts';
 import { inWorld } from '../conformance/world.ts';
 import { BOUNDS } from './bounds.ts';
@@ -145,7 +145,7 @@ async function tryOrderLimits(trial: Trial): Promise<void> {
   const unset = names.filter((name) => !isSet(name));
   trial.checkSet(unset, 'limits on price, value and volume are set');
   let caught = 0;
-  exerciser.tell(({ order }) => {
+  exerciser.schedule(({ order }) => {
     for (const name of set) {
       const { status } = order({ type: 'limit', side: 'buy', ...breaches[name] });
       if (status === 'denied') caught += 1;
@@ -187,18 +187,18 @@ async function tryReserve(trial: Trial): Promise<void> {
   let denied = 0;
   let canceled = 0;
   let resting: readonly Readonly<Order>[] = [];
-  const placeOrders = (hands: Hands): readonly Readonly<Order>[] => {
+  const placeOrders = (context: ActContext): readonly Readonly<Order>[] => {
     const request = { side: 'buy', type: 'limit', limit, quantity } as const;
-    const placed = Array.from({ length: load.out }, () => hands.order(request));
+    const placed = Array.from({ length: load.out }, () => context.order(request));
     denied += placed.filter(({ status }) => status === 'denied').length;
     return placed.filter(({ status }) => status === 'working');
   };
-  await world.act((hands) => {
-    resting = placeOrders(hands);
+  await world.act((context) => {
+    resting = placeOrders(context);
   });
-  await world.act((hands) => {
-    placeOrders(hands);
-    for (const order of resting) hands.broker.cancel(order);
+  await world.act((context) => {
+    placeOrders(context);
+    for (const order of resting) context.broker.cancel(order);
     canceled = resting.length;
   });
   await trial.settle();
@@ -303,7 +303,7 @@ async function tryReconciliation(trial: Trial): Promise<void> {
 async function tryAlerts(trial: Trial): Promise<void> {
   const { world } = trial;
   // The order exceeds the position and is denied.
-  world.exerciser.tell(({ broker, instruments }) => {
+  world.exerciser.schedule(({ broker, instruments }) => {
     const quantity = 1e9 * world.sizes.quantity;
     broker.order({ instrument: instruments[0]!, side: 'sell', quantity });
   });

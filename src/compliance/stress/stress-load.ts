@@ -151,7 +151,7 @@ export class LoadPlayer {
     const { sizes, exerciser } = this.#world;
     const { now } = this.#meters;
     const asked = { orders: 0, cancels: 0 };
-    exerciser.tell(({ broker, instruments }) => {
+    exerciser.schedule(({ broker, instruments }) => {
       const begun = now();
       const bySymbol = new Map(instruments.map((one) => [one.symbol, one]));
       const place = (symbol: string, how: object): Readonly<Order> => {

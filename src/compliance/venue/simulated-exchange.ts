@@ -2,7 +2,7 @@ import { seededRandom } from '../../engine/random.ts';
 import type { ExchangeDefinition } from '../../trading/venues/exchanges-file.ts';
 import type { AccountSetup } from './exchange-account.ts';
 import { BinanceApi, klineEvent, type ApiRequest, type ApiResponse } from './binance-api.ts';
-import type { Deed } from './deeds.ts';
+import type { ExchangeCommand } from './exchange-command.ts';
 import { changedBy, Faults, textOf, type Fault } from './faults.ts';
 import { Klines } from './klines.ts';
 import { idOf, type InstrumentSetup, type Listing } from './listing.ts';
@@ -23,7 +23,7 @@ export interface ExchangeSetup {
 export interface ExchangeLine {
   /** Milliseconds since the epoch. */
   readonly time: number;
-  readonly kind: 'request' | 'response' | 'pushed' | 'trade' | 'deed' | 'fault';
+  readonly kind: 'request' | 'response' | 'pushed' | 'trade' | 'command' | 'fault';
   /** Name of the account of a request or a pushed message. */
   readonly account?: string;
   /** Call of a request or response. */
@@ -224,11 +224,11 @@ export class SimulatedExchange {
     this.#push(event, 'kline', ({ klines }) => klines.has(name));
   }
 
-  /** Performs a deed after all tasks of the present time. */
-  do(deed: Deed): void {
+  /** Performs a command after all tasks that are due now. */
+  do(command: ExchangeCommand): void {
     this.clock.wake(this.now, () => {
-      this.#log('deed', { message: deed });
-      this.#perform(deed);
+      this.#log('command', { message: command });
+      this.#perform(command);
     });
   }
 
@@ -315,59 +315,66 @@ export class SimulatedExchange {
     return fault;
   }
 
-  #perform(deed: Deed): void {
-    switch (deed.do) {
+  #perform(command: ExchangeCommand): void {
+    switch (command.do) {
       case 'place':
-        this.matching.place(this.matching.account(deed.as), this.#listing(deed.symbol), {
-          clientOrderId: deed.client_order_id,
-          side: deed.side,
+        this.matching.place(this.matching.account(command.as), this.#listing(command.symbol), {
+          clientOrderId: command.client_order_id,
+          side: command.side,
           type: 'limit',
-          timeInForce: deed.time_in_force,
-          quantity: deed.quantity,
-          price: deed.price,
+          timeInForce: command.time_in_force,
+          quantity: command.quantity,
+          price: command.price,
         });
         return;
       case 'cancel':
       case 'end_order': {
-        const order = this.order(deed.as, deed.client_order_id);
+        const order = this.order(command.as, command.client_order_id);
         if (order === undefined || !isLive(order)) return;
-        this.matching.end(order, deed.do === 'cancel' ? 'canceled' : deed.status);
+        this.matching.end(order, command.do === 'cancel' ? 'canceled' : command.status);
         return;
       }
       case 'revise_trade':
-        this.matching.revise(this.matching.trades[deed.trade_id - 1]!, deed.price, deed.quantity);
+        this.matching.revise(
+          this.matching.trades[command.trade_id - 1]!,
+          command.price,
+          command.quantity,
+        );
         return;
       case 'phase': {
-        const { symbol } = deed;
+        const { symbol } = command;
         const all = symbol === undefined ? this.matching.listings : [this.#listing(symbol)];
-        for (const listing of all) this.matching.schedulePhase(listing, deed.phase);
+        for (const listing of all) this.matching.schedulePhase(listing, command.phase);
         return;
       }
       case 'set_terms': {
-        const listing = this.#listing(deed.symbol);
-        listing.terms = { ...listing.terms, ...deed.terms };
+        const listing = this.#listing(command.symbol);
+        listing.terms = { ...listing.terms, ...command.terms };
         return;
       }
       case 'delist':
-        this.matching.delist(this.#listing(deed.symbol));
+        this.matching.delist(this.#listing(command.symbol));
         return;
       case 'withdraw':
-        this.matching.accounts[this.matching.account(deed.as)]!.add(deed.asset, -deed.amount);
+        this.matching.accounts[this.matching.account(command.as)]!.add(
+          command.asset,
+          -command.amount,
+        );
         return;
       case 'cut':
         this.cut();
         return;
       case 'network':
-        this.#down = deed.is_up ? undefined : (deed.of ?? 'all');
+        this.#down = command.is_up ? undefined : (command.of ?? 'all');
         for (const stream of this.#streams) {
           if (!this.isReachable(stream.account !== undefined)) this.#close(stream);
         }
         return;
       case 'throttle':
-        this.#throttle = deed.throttle && new Throttle(deed.throttle);
+        this.#throttle = command.throttle && new Throttle(command.throttle);
         return;
       case 'fault':
-        this.faults.add(deed.fault);
+        this.faults.add(command.fault);
         return;
       case 'clear_faults':
         this.faults.clear();

@@ -99,7 +99,7 @@ test('a test session continues after a bar that took the host more than a second
   const never = new Int32Array(new SharedArrayBuffer(4));
   await inWorld(bots.correct, { seed: 7 }, async (world) => {
     await world.begin();
-    world.exerciser.tell(() => {
+    world.exerciser.schedule(() => {
       Atomics.wait(never, 0, 0, 1100);
     });
     await world.bar();

@@ -3,7 +3,7 @@ import type { OrderEvent } from '../../../engine/journal.ts';
 import type { Fault } from '../../venue/faults.ts';
 import type {
   Ask,
-  ExchangeDeed,
+  ExchangeAction,
   Matcher,
   Measure,
   Num,
@@ -77,7 +77,7 @@ export const fill = (share = 1): Step => ({
   quantity: { of: 'quantity', times: share },
 });
 
-export const exchange = (...deeds: readonly ExchangeDeed[]): Step => ({ exchange: deeds });
+export const exchange = (...actions: readonly ExchangeAction[]): Step => ({ exchange: actions });
 
 export const fault = (
   on: string,

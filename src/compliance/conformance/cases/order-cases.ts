@@ -241,11 +241,11 @@ export const ORDERS: readonly Case[] = [
           ['instrument', { do: 'delist' }, 'unknown_symbol'],
           ['closed market', { do: 'phase', phase: 'closed' }, 'market_closed'],
         ] as const
-      ).map(([name, deed, reason]) =>
+      ).map(([name, action, reason]) =>
         part(name, [
           mark('begun'),
           // The terms change in flight: the session does not send an order that it knows to be invalid.
-          { act: [bid()], bar: 'quiet', during: [exchange(deed)] },
+          { act: [bid()], bar: 'quiet', during: [exchange(action)] },
           sent('the order is sent', 1),
           reasons(`the order is rejected as ${reason}`, 'order.rejected', [reason]),
           wait(3 * MINUTE),

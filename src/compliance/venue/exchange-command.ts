@@ -3,8 +3,8 @@ import type { Phase, Terms } from './listing.ts';
 import type { Side, TimeInForce } from './book-order.ts';
 import type { ThrottleTerms } from './throttle.ts';
 
-/** An action of other participants or of the operator of the exchange, or a fault. */
-export type Deed =
+/** A command to the simulated exchange: by another participant or the operator, or a fault. */
+export type ExchangeCommand =
   /** An order of another participant; price and quantity are in units of the instrument. */
   | {
       readonly do: 'place';
