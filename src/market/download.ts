@@ -35,7 +35,7 @@ export interface Pages {
 export interface DownloadOptions {
   /** Name in the catalogue. */
   readonly symbol: string;
-  /** States the source and the first time asked for; a download continues only one of the same origin. */
+  /** Names the source and the requested start; a download continues only one of the same origin. */
   readonly origin: string;
   readonly timeframe: Timeframe;
   /** Downloads bars that open at `from` or later and close at `to` or earlier, ms since the epoch. */
@@ -131,14 +131,14 @@ async function fetchPages(
   const shortestMs = timeframe.name === '1mo' ? 28 * DAY : timeframe.ms;
   let duplicates = 0;
   let since = partial.last === undefined ? from : partial.last + 1;
-  // A bar that opens at `since` closes after `to` from then on.
+  // Stops when a bar that opens at `since` would close after `to`.
   while (since + shortestMs <= to + 1) {
     const page = (await pages.read(since)).filter(({ time }) => time >= since);
     const distinct = page.filter(({ time }, at) => time !== page[at - 1]?.time);
     const closed = distinct.filter(({ time }) => closeOf(time, timeframe) <= to);
     await partial.append(closed);
     duplicates += page.length - distinct.length;
-    // Some sources answer with nothing where a page has no bars, although later ones do.
+    // Some sources return empty pages for times without bars, although later pages have bars.
     since = page.length > 0 ? page.at(-1)!.time + 1 : since + pages.size * shortestMs;
     onProgress?.(Math.min(since, to));
   }
@@ -150,16 +150,16 @@ function closeOf(time: number, timeframe: Timeframe): number {
 }
 
 function noBars({ origin }: DownloadOptions): ServiceError {
-  return new ServiceError('file_not_found', `there are no closed bars of ${origin}`, {
+  return new ServiceError('file_not_found', `the exchange has no closed bars of ${origin}`, {
     remedy: 'Choose an earlier --from or a shorter --timeframe.',
   });
 }
 
 const HEADER = `${BAR_COLUMNS.join(',')}\n`;
-/** Longer than any line of a bar. */
+/** Bytes read from the end of the file; longer than any line of a bar. */
 const TAIL = 4096;
 
-/** Bars of an unfinished download, as CSV, and the origin that they are of. */
+/** Bars of an unfinished download, as CSV, with their origin. */
 class PartialDownload {
   readonly path: string;
   /** Opening time of the last bar that is saved, here or in the dataset; undefined before the first. */

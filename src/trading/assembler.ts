@@ -68,7 +68,7 @@ export class Assembler {
     const track = this.#tracks.get(symbol)!;
     const { lastMessage } = track;
     const changed = bars.filter((bar) =>
-      // How earlier bars ended during a disconnect is unknown, so only the newest one counts.
+      // The final values of bars during a disconnect are unknown, so only the newest bar counts.
       lastMessage === undefined ? bar.time === newest : !isSame(lastMessage.get(bar.time), bar),
     );
     track.lastMessage = new Map(bars.map((bar) => [bar.time, bar]));
@@ -160,7 +160,7 @@ export class Assembler {
     const track = this.#tracks.get(symbol)!;
     const time = this.#due();
     if (time === Infinity) return;
-    // How a bar that was still open ended is unknown.
+    // The final values of a bar that was still open are unknown.
     if (track.newest <= time) track.pending.delete(time);
     track.hasHole = false;
     track.through = Math.max(track.through, time, track.newest - 1);
@@ -227,7 +227,7 @@ export class Assembler {
   }
 }
 
-/** Stands for bars of an earlier session; only their time matters. */
+/** Placeholder for bars of an earlier session, of which only the time matters. */
 const TAKEN: Candle = { open: 1, high: 1, low: 1, close: 1, volume: 0 };
 
 function rejectedBar(symbol: string, time: number): FeedItem {

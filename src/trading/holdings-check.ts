@@ -56,7 +56,7 @@ export function checkHoldings(
   if (found === undefined) return { ...noNews, after: before };
   const isConfirmed = isSame(found, before.suspected);
   const isSuspicion = !isFirst && before.mismatches.length === 0 && found.length > 0;
-  // A fill between two queries looks like a mismatch, and has resolved by the next comparison.
+  // A fill between two queries looks like a mismatch, which the next comparison no longer finds.
   if (isSuspicion && !isConfirmed) return { ...noNews, after: { ...before, suspected: found } };
   // At the first comparison, the account started with too little: no holdings were lost.
   const mayLatch = found.length === 0 || (isFirst ? hasSteps : before.mayLatch);

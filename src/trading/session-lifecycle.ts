@@ -215,7 +215,7 @@ function decideRestored(
   if (status === 'halted')
     return [adopted, ...end(life, { outcome: 'halted', isFinal: true }, facts)];
   if (error !== undefined) return [adopted, ...fail(life, error, facts)];
-  // The account is lost, which is no failure on paper.
+  // The account is ruined, which is no failure on paper.
   if (status !== 'running') return [adopted, ...finish(life, facts)];
   const stage = life.isAtVenue ? 'reconciling' : 'connecting';
   return [adopted, { kind: 'stage_entered', stage }];

@@ -196,7 +196,7 @@ export class TradingSession {
   report(report: VenueReport): Progress {
     return this.#progress(() => {
       if (this.#orders === undefined)
-        throw new RangeError('a session without a venue takes no reports');
+        throw new RangeError('a session without a venue accepts no reports');
       this.#orders.checkId(report);
       this.#engine.venue!.report(this.#orders.numberCorrections(report));
     });

@@ -90,7 +90,7 @@ test('reports all problems of a configuration at once', async () => {
 
   const exchange = config({ venue: { type: 'exchange', credentials_dir: 'x' } });
   const { stderr } = await run(exchange);
-  expect(stderr).toContain('exchange: is missing: orders would have nowhere to go');
+  expect(stderr).toContain('exchange: is missing: the venue type exchange needs it');
   expect(stderr).toContain(
     'control: is missing: a deployment at an exchange must have a server that can halt it',
   );

@@ -98,7 +98,7 @@ export function indicatorContract(subject: IndicatorCase): void {
       expect(runDeclared(declare, bars, isLive)).toEqual(record(start(), bars));
     });
 
-    test.each(refused)('an impossible %s is refused by name', (parameter, construct) => {
+    test.each(refused)('an invalid %s is rejected by name', (parameter, construct) => {
       expect(construct).toThrow(RangeError);
       expect(construct).toThrow(new RegExp(`^${parameter} must be `));
     });

@@ -18,7 +18,7 @@ const options = (symbol: string, timeframe: string, to: number) => ({
   importedAt: '2024-02-01T00:00:00.000Z',
 });
 
-test('keeps the first of bars that are sent twice, and none from before the start', async () => {
+test('keeps the first of duplicate bars, and no bars before the start', async () => {
   const times = [FROM - HOUR, FROM, FROM, FROM + HOUR, FROM + 2 * HOUR];
   const read = async (since: number) => (since === FROM ? times.map(bar) : []);
   const result = await downloadBars(
@@ -29,7 +29,7 @@ test('keeps the first of bars that are sent twice, and none from before the star
   expect(result).toMatchObject({ added: 3, duplicates: 1, manifest: { rows: 3 } });
 });
 
-test('goes on after pages without bars, such as those before a listing', async () => {
+test('continues after pages without bars, such as those before a listing', async () => {
   const asked: number[] = [];
   const read = async (since: number) => {
     asked.push(Math.floor((since - FROM) / HOUR));
@@ -45,7 +45,7 @@ test('goes on after pages without bars, such as those before a listing', async (
   expect(result.manifest).toMatchObject({ rows: 1, from: '2024-01-03T02:00:00Z' });
 });
 
-test('stores no open month', async () => {
+test('stores no bar of a month that is not over', async () => {
   const months = [FROM, Date.UTC(2024, 1, 1), Date.UTC(2024, 2, 1)];
   const read = async (since: number) => months.filter((time) => time >= since).map(bar);
   const pages = { read, size: 12 };
@@ -57,7 +57,7 @@ test('stores no open month', async () => {
   expect(result.manifest).toMatchObject({ rows: 2, to: '2024-02-01' });
 });
 
-test('stores nothing if there are no bars', async () => {
+test('stores no dataset if there are no bars', async () => {
   const pages = { read: async () => [], size: 1000 };
   await expect(
     downloadBars(files.path('none'), pages, options('X', '1d', FROM + 5 * DAY)),

@@ -176,7 +176,7 @@ it('a stress test applies twice the peaks of the bot, outside production, and be
   });
 });
 
-it('a test is started once for repeated requests, and rejected if it makes no sense', async () => {
+it('a test is started once for repeated requests, and rejected if it is invalid', async () => {
   const document = await correct();
   await send('POST', '/bots', { document });
   const headers = { 'idempotency-key': 'k' };

@@ -11,10 +11,10 @@ import { defineStrategy } from '../strategy.ts';
 export const donchianBreakout = defineStrategy({
   name: 'donchian_breakout',
   description:
-    'Buys a close above the channel of recent highs, sells one below that of recent lows.',
+    'Buys when a close is above all recent highs; sells when one is below all recent lows.',
   params: {
-    entry: integer({ default: 20, min: 1, description: 'Bars of the channel of highs.' }),
-    exit: integer({ default: 10, min: 1, description: 'Bars of the channel of lows.' }),
+    entry: integer({ default: 20, min: 1, description: 'Number of bars whose highs count.' }),
+    exit: integer({ default: 10, min: 1, description: 'Number of bars whose lows count.' }),
   },
   instruments: { min: 1, max: 1 },
   // The channels must not include the bar that breaks out of them.

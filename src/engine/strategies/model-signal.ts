@@ -7,9 +7,10 @@ import { defineStrategy } from '../strategy.ts';
  */
 export const modelSignal = defineStrategy({
   name: 'model_signal',
-  description: 'Holds what a model scores high. Needs a model with an output called score.',
+  description:
+    'Holds the instruments that a model scores high. Needs a model with an output named score.',
   params: {
-    enter: number({ default: 0.5, description: 'Buys at this score and above.' }),
+    enter: number({ default: 0.5, description: 'Buys at this score or above.' }),
     exit: number({ default: 0.5, description: 'Sells below this score.' }),
   },
   signals: ['score'],

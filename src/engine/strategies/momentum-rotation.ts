@@ -9,15 +9,15 @@ import { defineStrategy } from '../strategy.ts';
  */
 export const momentumRotation = defineStrategy({
   name: 'momentum_rotation',
-  description: 'Holds the instruments that rose most, chosen again at intervals.',
+  description: 'Holds the instruments that rose most, selected again at fixed intervals.',
   params: {
     lookback: integer({
       default: 60,
       min: 1,
-      description: 'Bars over which the rise is measured.',
+      description: 'Number of bars over which the rise is measured.',
     }),
-    hold: integer({ default: 20, min: 1, description: 'Steps between two choices.' }),
-    top: integer({ default: 2, min: 1, description: 'Instruments held at once.' }),
+    hold: integer({ default: 20, min: 1, description: 'Number of steps between two selections.' }),
+    top: integer({ default: 2, min: 1, description: 'Number of instruments held at once.' }),
   },
   instruments: { min: 2, max: Infinity },
   create({ params, instruments, broker }) {

@@ -12,11 +12,19 @@ import { defineStrategy } from '../strategy.ts';
 export const pairsReversion = defineStrategy({
   name: 'pairs_reversion',
   description:
-    'Sells the dear and buys the cheap one of two instruments until their ratio is normal.',
+    'Sells the dearer and buys the cheaper of two instruments until their ratio is near its mean.',
   params: {
-    lookback: integer({ default: 60, min: 2, description: 'Bars of the z-score.' }),
-    entry: number({ default: 2, min: 0, description: 'Opens beyond this many deviations.' }),
-    exit: number({ default: 0.5, min: 0, description: 'Closes within this many deviations.' }),
+    lookback: integer({ default: 60, min: 2, description: 'Number of bars of the z-score.' }),
+    entry: number({
+      default: 2,
+      min: 0,
+      description: 'Opens beyond this number of standard deviations.',
+    }),
+    exit: number({
+      default: 0.5,
+      min: 0,
+      description: 'Closes within this number of standard deviations.',
+    }),
   },
   instruments: { min: 2, max: 2 },
   shorts: true,

@@ -6,11 +6,25 @@ import { defineStrategy } from '../strategy.ts';
 /** Buys with all equity if Wilder's RSI of the closes is below `lower`; sells above `upper`. */
 export const rsiReversion = defineStrategy({
   name: 'rsi_reversion',
-  description: 'Buys what fell too fast and sells it when it has risen again.',
+  description: 'Buys when the relative strength index is low and sells when it is high.',
   params: {
-    period: integer({ default: 14, min: 2, description: 'Bars of the relative strength index.' }),
-    lower: number({ default: 30, min: 0, max: 100, description: 'Buys below this.' }),
-    upper: number({ default: 70, min: 0, max: 100, description: 'Sells above this.' }),
+    period: integer({
+      default: 14,
+      min: 2,
+      description: 'Number of bars of the relative strength index.',
+    }),
+    lower: number({
+      default: 30,
+      min: 0,
+      max: 100,
+      description: 'Buys when the index is below this value.',
+    }),
+    upper: number({
+      default: 70,
+      min: 0,
+      max: 100,
+      description: 'Sells when the index is above this value.',
+    }),
   },
   instruments: { min: 1, max: 1 },
   check: ({ lower, upper }) => (lower < upper ? undefined : 'lower must be below upper'),

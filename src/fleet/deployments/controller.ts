@@ -1,5 +1,5 @@
 /**
- * Controls production deployments: each from its start until nothing of it is left that could trade.
+ * Controls production deployments: each from its start until none of its pods can trade.
  * A controller keeps no state besides the database and the cluster, and its steps can be repeated, so
  * that after a crash another worker continues.
  */

@@ -1,7 +1,7 @@
 /**
  * Transitions of a task: queued → running → success, failed or canceled. Each transition is one write
  * that includes the deployment and the events of the bot. It does nothing if the task has changed
- * since the caller read it, so a worker that was wrongly taken for dead can change nothing, and an
+ * since the caller read it, so a worker that was wrongly considered dead can change nothing, and an
  * ended task stays as it ended.
  */
 import type { ErrorData } from '../../base/error-data.ts';

@@ -8,7 +8,7 @@ import { hasEnded } from './worker-id.ts';
 
 /** A worker writes its heartbeat every two seconds. Without one for this long, others take its share. */
 const ALIVE_WITHIN_MS = 10_000;
-/** A session that has waited this long is taken by any worker with room, whichever worker's share it is. */
+/** After this wait, any worker with room takes a session, even beyond its share. */
 const MOST_WAIT_MS = 5_000;
 const FORGOTTEN_AFTER_MS = 86_400_000;
 

@@ -35,7 +35,7 @@ export interface SessionHost {
   readonly onProgress?: (progress: Progress) => void;
   /** Whether halts are recorded as events; otherwise only the state records them. */
   readonly recordsHalts: boolean;
-  /** Whether a lost account is a failure; otherwise it ends the session like the end of its bars. */
+  /** Whether equity of 0 or below is a failure; otherwise it ends the session like the end of its bars. */
   readonly failsWhenRuined: boolean;
   /**
    * Prepares the session for bars, before it takes them.
@@ -164,7 +164,9 @@ export class HostedSession {
   get #failure(): ServiceError | undefined {
     const { failure, status } = this.session!;
     if (status !== 'ruined' || !this.#host.failsWhenRuined) return failure;
-    return new ServiceError('failure', 'the account is lost', { reason: 'ruined' });
+    return new ServiceError('failure', 'the equity of the account has fallen to 0 or below', {
+      reason: 'ruined',
+    });
   }
 
   #noteDecision(decision: Decision): void {

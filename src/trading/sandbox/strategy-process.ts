@@ -36,8 +36,8 @@ export class StrategyProcess {
   readonly #exited: Promise<unknown>;
   readonly #memoryMb: number;
   readonly #signal: AbortSignal | undefined;
-  /** Checks the memory of the process at intervals. */
-  readonly #looking: NodeJS.Timeout | undefined;
+  /** Timer that checks the memory of the process. */
+  readonly #memoryTimer: NodeJS.Timeout | undefined;
   readonly #unread: Uint8Array[] = [];
   #waiting: PromiseWithResolvers<Uint8Array> | undefined;
   #ended: ServiceError | undefined;
@@ -69,7 +69,7 @@ export class StrategyProcess {
     const reader = frameReader();
     child.stdout.on('data', (chunk: Buffer) => this.#take(reader(chunk)));
     if (process.platform === 'linux') {
-      this.#looking = setInterval(() => void this.#checkMemory(), LOOK_EVERY_MS);
+      this.#memoryTimer = setInterval(() => void this.#checkMemory(), LOOK_EVERY_MS);
     }
   }
 
@@ -97,7 +97,7 @@ export class StrategyProcess {
   }
 
   async close(): Promise<void> {
-    clearInterval(this.#looking);
+    clearInterval(this.#memoryTimer);
     this.#signal?.removeEventListener('abort', this.#abort);
     this.#child.kill('SIGKILL');
     await this.#exited;

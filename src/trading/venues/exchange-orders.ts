@@ -9,7 +9,7 @@ import type { OrderEvent, OrderState, SendFailure, Step } from './order-state.ts
 import { OrderNotSent, RECEIVE_WINDOW_MS, URGENT, type VenueClient } from './venue-client.ts';
 import type { VenueMarkets } from './venue-markets.ts';
 
-/** Adds two seconds for a clock that is ahead. */
+/** Receive window, plus two seconds in case the local clock is ahead. */
 const SETTLE_MS = RECEIVE_WINDOW_MS + 2000;
 const QUERY_AGAIN = { shortestMs: 250, longestMs: 2000 };
 

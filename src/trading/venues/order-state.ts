@@ -26,7 +26,7 @@ interface Placement {
 export type SendFailure =
   /** Rejected for this reason; the order may exist all the same if the reason is not certain. */
   | { readonly kind: 'rejected'; readonly reason: string; readonly isCertain: boolean }
-  /** Turned away by a rate limit. */
+  /** Rejected by a rate limit. */
   | { readonly kind: 'limited'; readonly error: unknown }
   /** The order may or may not have reached the exchange. */
   | { readonly kind: 'in_doubt'; readonly error: unknown };
@@ -36,7 +36,7 @@ export type OrderEvent =
   | { readonly kind: 'sending' | 'not_sent' }
   | { readonly kind: 'send_failed'; readonly failure: SendFailure }
   | { readonly kind: 'reported'; readonly isOpen: boolean }
-  /** In a list of open orders. */
+  /** Found in a list of open orders. */
   | { readonly kind: 'listed' }
   | { readonly kind: 'missing' }
   | { readonly kind: 'withdrawn' | 'cancel_confirmed' };

@@ -94,7 +94,7 @@ function enact(
 }
 
 describe('continuous trading', () => {
-  it('trades, triggers, ends and keeps the same orders as a book that sorts them all each time', () => {
+  it('trades, triggers, ends and keeps the same orders as a naive book that sorts all orders each time', () => {
     fc.assert(
       fc.property(fc.array(command, { minLength: 5, maxLength: 60 }), (commands) => {
         enact(commands, ({ book, log }, naive) => {
@@ -109,7 +109,7 @@ describe('continuous trading', () => {
     );
   });
 
-  it('is never crossed, counts each level right, and loses no quantity', () => {
+  it('is never crossed, has the right quantity at each level, and loses no quantity', () => {
     fc.assert(
       fc.property(fc.array(command, { maxLength: 60 }), (commands) => {
         enact(commands, ({ book, orders, log }) => {
@@ -142,7 +142,7 @@ describe('continuous trading', () => {
     );
   });
 
-  it('never trades orders of one account that has self-trade prevention', () => {
+  it('never trades two orders of an account with self-trade prevention', () => {
     fc.assert(
       fc.property(fc.array(command, { maxLength: 60 }), (commands) => {
         enact(commands, ({ orders, log }) => {
@@ -174,7 +174,7 @@ const waiting = fc.array(
 describe('an auction', () => {
   const REFERENCE = 100;
 
-  it('trades the most that any price allows, with the least left over, at the price that is documented', () => {
+  it('trades the largest quantity with the smallest surplus, at the documented price', () => {
     fc.assert(
       fc.property(waiting, (all) => {
         const { book, orders } = newBook();
@@ -216,7 +216,7 @@ describe('an auction', () => {
     );
   });
 
-  it('fills by price and time, leaves no book crossed and nothing at any price', () => {
+  it('fills by price and time, and leaves neither a crossed book nor market orders', () => {
     fc.assert(
       fc.property(waiting, (all) => {
         const { book, orders, log } = newBook();

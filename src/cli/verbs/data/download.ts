@@ -8,24 +8,32 @@ import { defineVerb } from '../../verb.ts';
 export const verb = defineVerb({
   summary: 'download bars of an exchange into the catalogue',
   description:
-    'Downloads closed bars through ccxt, within the rate limits of the exchange, and stores them in the catalogue, where bots find them as catalog://NAME. After an interruption, the same command continues. If the dataset is complete, it adds newer bars. Reports missing bars, which are never invented.',
+    'Downloads closed bars through ccxt, within the rate limits of the exchange, and stores them in the catalogue, where bots find them as catalog://NAME. After an interruption, the same command continues. If the dataset is complete, it adds newer bars. Missing bars are reported and never filled in.',
   options: {
     exchange: {
       value: 'name',
       description: 'id of the exchange in ccxt, or its name in exchanges_file',
       required: true,
     },
-    symbol: { value: 'pair', description: 'symbol of the exchange', required: true },
+    symbol: {
+      value: 'pair',
+      description: 'symbol at the exchange, such as BTC/USDT',
+      required: true,
+    },
     timeframe: {
       value: 'length',
-      description: 'length of the bars',
+      description: 'length of one bar',
       choices: TIMEFRAME_NAMES,
       required: true,
     },
-    from: { value: 'date', description: 'first day', required: true },
-    to: { value: 'date', description: 'last day (default: today)' },
-    as: { value: 'name', description: 'name in the catalogue', required: true },
-    repair: { value: 'how', description: 'drop: skip bad bars', choices: ['drop'] },
+    from: { value: 'date', description: 'first day to download (UTC)', required: true },
+    to: { value: 'date', description: 'last day to download (UTC; default: today)' },
+    as: { value: 'name', description: 'name of the dataset in the catalogue', required: true },
+    repair: {
+      value: 'how',
+      description: 'drop: skip invalid bars instead of failing',
+      choices: ['drop'],
+    },
     replace: { description: 'replace a dataset or an unfinished download from another source' },
   },
   settings: ['catalogue_dir', 'exchanges_file'],
@@ -85,7 +93,7 @@ export const verb = defineVerb({
             `catalog://${as}: ${formatCount(rows)} bars of ${timeframe.name}, ${from} to ${last}`,
           );
           out.line(`bars downloaded: ${formatCount(added)}`);
-          if (duplicates > 0) out.line(`bars sent twice: ${formatCount(duplicates)}`);
+          if (duplicates > 0) out.line(`duplicate bars ignored: ${formatCount(duplicates)}`);
           for (const [code, count] of Object.entries(dropped)) {
             out.line(`bars skipped for ${code}: ${formatCount(count)}`);
           }

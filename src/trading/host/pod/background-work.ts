@@ -19,9 +19,9 @@ import { Inbox } from './inbox.ts';
 import type { TradeOptions } from './trade-options.ts';
 import { untilAnswered, VenueConnection } from './venue-connection.ts';
 
-/** A later order would trade at a price that is no longer current, ms. */
+/** Time within which an order must be placed, before its price is outdated, ms. */
 const PLACE_WITHIN_MS = 60_000;
-/** With the report of the end, this fits into the minute before a cluster kills a pod, ms. */
+/** Time for canceling. Together with the report of the end, it fits into the minute before a cluster kills a pod, ms. */
 const CANCEL_WITHIN_MS = 20_000;
 const COMPARE_EVERY_MS = 60_000;
 const CONFIRM_AFTER_MS = 2000;
@@ -91,7 +91,7 @@ export class BackgroundWork {
     this.#start(async () => {
       if (work === 'reconcile') {
         const working = this.#workingAtVenue();
-        const reconciliation = await this.#answered('orders are not reconciled', () =>
+        const reconciliation = await this.#answered('cannot reconcile the orders', () =>
           reconcileOrders(connection.venue, config.deployment_id, working, Date.now()),
         );
         return inbox.put({ kind: 'orders_reconciled', reconciliation });
@@ -101,7 +101,7 @@ export class BackgroundWork {
         work === 'compare' || (await connection.refresh(this.#workingAtVenue(), onReport));
       const session = this.#hosted.session!;
       const compare = () => reconcileHoldings(connection.venue, session.state());
-      const found = isKnown ? await this.#answered('holdings are not known', compare) : undefined;
+      const found = isKnown ? await this.#answered('cannot read the holdings', compare) : undefined;
       const share = missingShare(session.state(), found ?? []);
       inbox.put({ kind: 'compared', found, share, hasSteps: session.steps > 0 });
     });
@@ -211,7 +211,9 @@ export class BackgroundWork {
     });
     if (journal.rules !== undefined) return;
     const { venue } = this.connection;
-    await journal.keepRules(await this.#answered('the rules of the venue', () => venue.rules()));
+    await journal.keepRules(
+      await this.#answered('cannot read the rules of the venue', () => venue.rules()),
+    );
   }
 
   async #restore(): Promise<void> {
@@ -246,7 +248,7 @@ export class BackgroundWork {
     const until = performance.now() + withinMs;
     const late = delay(withinMs, undefined, { signal }).catch(() => {});
     if (!this.#isClaimed()) {
-      // Open orders may be another instance's, or an earlier process's whose claim expires soon.
+      // Open orders may belong to another instance, or to an earlier process whose claim expires soon.
       if (hosted.working.length > 0) await Promise.race([this.claimed.promise, late]);
       if (!this.#isClaimed()) return hosted.working.length === 0;
     }
@@ -260,7 +262,7 @@ export class BackgroundWork {
       return true;
     }
     let [isDone] = await Promise.all([this.#cancelWithin(until - performance.now()), restored]);
-    // No other process has the credentials, so an ending runner exits only when it must.
+    // No other process has the credentials to cancel orders, so an ending runner exits only when it must.
     const mustContinue = (): boolean =>
       hosted.life.ending?.isFinal === true &&
       hosted.life.claim !== 'gone' &&

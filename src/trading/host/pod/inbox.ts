@@ -1,6 +1,6 @@
 const MOST_BEHIND = 256;
 
-/** Items in the order of their arrival, but those that were put behind after all others. */
+/** Queue of items in the order of arrival. Items added with `putBehind` come after all others. */
 export class Inbox<T> {
   readonly #ahead: T[] = [];
   readonly #behind: T[] = [];
@@ -19,7 +19,7 @@ export class Inbox<T> {
     return this.#behind.length < MOST_BEHIND ? Promise.resolve() : this.#room.promise;
   }
 
-  /** Resolves once an item waits. */
+  /** Resolves once the inbox has an item. */
   news(): Promise<void> {
     return this.#news.promise;
   }

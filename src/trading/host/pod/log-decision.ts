@@ -3,11 +3,11 @@ import { formatMismatches } from '../../holdings-check.ts';
 import type { Decision } from '../../session-lifecycle.ts';
 import type { SessionInput } from '../../session-events.ts';
 
-/** Logs a decision that people need to know. @param epoch of the session. */
+/** Logs a decision that concerns operators. @param epoch of the session. */
 export function logDecision(log: Log, decision: Decision, epoch: number): void {
   const { kind } = decision;
   if (kind === 'claim_settled' && decision.claim === 'fenced') {
-    log.error('another instance has the claim: this one ends, and touches nothing');
+    log.error('another instance holds the claim: this one ends without canceling orders');
   } else if (kind === 'claim_settled' && decision.claim === 'gone') {
     log.warn('the server does not know the deployment: open orders are canceled');
   } else if (kind === 'input_decided') logInput(log, decision.input);
@@ -34,7 +34,7 @@ export function logDecision(log: Log, decision: Decision, epoch: number): void {
 function logInput(log: Log, input: SessionInput): void {
   if (input.kind === 'control.halted') return;
   if (input.kind !== 'control.denying') log.info(`applied ${input.kind}`);
-  else if (input.reason === null) log.info('new orders are taken again');
+  else if (input.reason === null) log.info('new orders are accepted again');
   else {
     const level = input.reason === 'stopping' ? 'info' : 'warn';
     log[level](`new orders are denied: ${input.reason}`);

@@ -23,7 +23,7 @@ const RETRY = { shortestMs: 250, longestMs: 5000 };
 /** Sends requests to a venue in the background. */
 export class OrderGateway {
   readonly #options: OrderGatewayOptions;
-  /** Client order ids of requests in flight; a cancel does not wait for a place. */
+  /** Client order ids of requests in flight; a cancel does not wait for the placement. */
   readonly #placing = new Set<string>();
   readonly #canceling = new Set<string>();
   readonly #failures = new Map<string, number>();
@@ -48,7 +48,7 @@ export class OrderGateway {
   cancel(order: VenueOrderId): void {
     if (this.#canceling.has(order.client_order_id)) return;
     const { venue } = this.#options;
-    void this.#request(this.#canceling, order, 'to cancel', () => venue.cancel(order));
+    void this.#request(this.#canceling, order, 'cannot cancel', () => venue.cancel(order));
   }
 
   /** Whether the order was first requested recently enough to be placed. */
@@ -84,10 +84,10 @@ export class OrderGateway {
     if (!this.#unplaced.has(id)) this.#unplaced.set(id, thisMoment());
     if (this.#canceling.has(id)) return;
     if (!this.isTimely(id)) {
-      log.warn(`${id} could not be placed in time: it is canceled`);
+      log.warn(`${id} could not be placed in time and is canceled`);
       this.cancel(order);
     } else if (!this.#placing.has(id) && mayPlace(order)) {
-      void this.#request(this.#placing, order, 'to place', () => venue.place(order));
+      void this.#request(this.#placing, order, 'cannot place', () => venue.place(order));
     }
   }
 

@@ -180,7 +180,9 @@ export class PodRunner {
     for (const orphan of orphans) {
       if (this.#isForeign(orphan)) continue;
       const { client_order_id: id } = orphan;
-      this.#options.log.warn(`order ${id} is open at the venue and not known: it is canceled`);
+      this.#options.log.warn(
+        `order ${id} is open at the venue but not known to the session, and is canceled`,
+      );
       this.work.connection!.gateway.cancel(orphan);
     }
     this.work.compareHoldings('compare');

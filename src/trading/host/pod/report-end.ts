@@ -4,7 +4,7 @@ import type { PodRunner } from './pod-runner.ts';
 import type { Ended } from './server-connection.ts';
 import type { RunEnd, TradeOptions } from './trade-options.ts';
 
-/** With the time for canceling, this fits into the minute before a cluster kills a pod, ms. */
+/** Time for the report. Together with canceling, it fits into the minute before a cluster kills a pod, ms. */
 const REPORT_WITHIN_MS = 25_000;
 
 /** Reports to the server how the deployment ended, and records an end that is final. */

@@ -48,11 +48,11 @@ const fileSchema = z
       .optional(),
     /** Multiple of the market's pace in a replay. */
     speed: z.union([z.literal('max'), z.number().positive().finite()]).optional(),
-    /** Account that another deployment has left. */
+    /** Account of an earlier deployment that this one continues. */
     opening: openingSchema.optional(),
   })
   .refine(({ venue, exchange }) => venue.type === 'simulated' || exchange !== undefined, {
-    error: 'is missing: orders would have nowhere to go',
+    error: 'is missing: the venue type exchange needs it',
     path: ['exchange'],
   })
   .refine(({ venue, control }) => venue.type === 'simulated' || control !== undefined, {
@@ -60,7 +60,7 @@ const fileSchema = z
     path: ['control'],
   })
   .refine(({ speed, exchange }) => speed === undefined || exchange === undefined, {
-    error: 'is for data that are replayed: an exchange has its own pace',
+    error: 'applies only to replayed data, not to the bars of an exchange',
     path: ['speed'],
   });
 

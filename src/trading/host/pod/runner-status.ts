@@ -9,7 +9,7 @@ import type { Times } from './runner-metrics.ts';
 import type { RunnerState } from './server-connection.ts';
 import type { Missing, RunnerView, TradeOptions } from './trade-options.ts';
 
-/** Bars are overdue this long after the length of two bars, ms. */
+/** Bars are overdue after the length of two bars plus this time, ms. */
 const SILENCE_MS = 60_000;
 
 /** State of a runner, for its server, health checks and metrics. */
@@ -28,7 +28,7 @@ export class RunnerStatus implements RunnerView {
     this.#work = work;
   }
 
-  /** For the server. */
+  /** State for the reports to the server. */
   describe(): RunnerState {
     const { life, working, epoch } = this.#hosted;
     const { connection } = this.#work;
@@ -55,13 +55,13 @@ export class RunnerStatus implements RunnerView {
     const silent = this.#silentSeconds();
     const isReconciled = stage === 'connecting' || stage === 'trading';
     return {
-      ...(server && !server.hasClaim && { claim: 'the server has not granted it' }),
-      ...(session === undefined && { session: 'it is not resumed yet' }),
-      ...(!isReconciled && { venue: 'it is not reconciled yet' }),
+      ...(server && !server.hasClaim && { claim: 'not granted by the server yet' }),
+      ...(session === undefined && { session: 'not restored yet' }),
+      ...(!isReconciled && { venue: 'not reconciled yet' }),
       ...(mismatches.length > 0 && { venue: formatMismatches(mismatches) }),
-      ...(this.feedAt === undefined && { feed: 'no bars come yet' }),
+      ...(this.feedAt === undefined && { feed: 'no bars received yet' }),
       ...(silent !== undefined && { feed: `no bars for ${silent} s` }),
-      ...(connection?.gateway.isConnected === false && { venue: 'it does not answer' }),
+      ...(connection?.gateway.isConnected === false && { venue: 'does not answer' }),
       ...(denial !== null && { denying: denial }),
       ...(ending !== undefined && { ending: ending.outcome }),
     };

@@ -44,7 +44,7 @@ export interface VenueTimes extends Pick<ExchangeVenueOptions, 'settleMs' | 'tim
   readonly freshForMs?: number;
 }
 
-/** Exchange, server and bars; others replace them, for example in virtual time. */
+/** Connections to exchange, server and bars, which tests replace. */
 export interface Connections {
   readonly openExchangeVenue: typeof openExchangeVenue;
   readonly openFeed: typeof openFeed;

@@ -83,7 +83,7 @@ export class VenueConnection {
     if (working.some(({ order }) => !this.#reported.has(order))) return false;
     for (const order of working) {
       const find = () => this.venue.find(order);
-      const report = await untilAnswered(find, 'an order is not known', this.#options);
+      const report = await untilAnswered(find, 'cannot query an order', this.#options);
       if (report !== undefined) onReport(report);
     }
     return true;
@@ -123,7 +123,8 @@ export class VenueConnection {
         this.gateway.noteAnswer();
         return open;
       },
-      (error: unknown) => this.gateway.noteFailure('to read back open orders', error) as undefined,
+      (error: unknown) =>
+        this.gateway.noteFailure('cannot read back the open orders', error) as undefined,
     );
     const never = delay(withinMs, undefined, { signal: late.signal }).catch(() => undefined);
     const open = await Promise.race([answer, never]);

@@ -14,7 +14,7 @@ import { runSession, type EndedSession, type UnnumberedBatch } from './threaded-
 /** A session waits while more events than this wait to be written. */
 const MOST_WAITING = 512;
 
-/** Makes the result of an ended session. */
+/** Creates the result of an ended session. */
 export type Finish<Done> = (work: SessionWork, ended: EndedSession) => Promise<Done>;
 
 /** Serves sessions in this thread, as `SessionThreads` requests them through the port. */

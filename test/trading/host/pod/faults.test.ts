@@ -17,7 +17,7 @@ const ANSWER = {
 } satisfies Omit<RunnerAnswer, 'recorded'>;
 const never = new Promise<never>(() => {});
 
-test('a halt does not wait for an order that is being placed, nor for bars that wait', async () => {
+test('a halt does not wait for an order that is being placed, nor for queued bars', async () => {
   const script = await newScript();
   const asked: string[] = [];
   script.moment = async (what, when) => {
@@ -37,7 +37,7 @@ test('a halt does not wait for an order that is being placed, nor for bars that 
   expect(statuses(script)).toEqual(['canceled']);
 });
 
-test('an order that could not be placed in time is canceled, and none is while it may not trade', async () => {
+test('an order that could not be placed in time is canceled, and no order is placed while trading is not permitted', async () => {
   const script = await newScript();
   let isAway = true;
   script.moment = async (what) => {
@@ -59,7 +59,7 @@ test('an order that could not be placed in time is canceled, and none is while i
   expect(await life.done).toMatchObject({ verified: true, state: { positions: { [BTC]: 1 } } });
 });
 
-test('bars that come late are taken, and nothing is ordered by them', async () => {
+test('late bars are processed, but place no orders', async () => {
   const script = await newScript();
   script.begin -= 3 * MINUTE;
   script.closes.push(ACTS.buy, ACTS.limit, ACTS.buy - 1);
@@ -86,7 +86,7 @@ const FULL_DISK = {
   error: { code: 'storage_unavailable' },
 } as const;
 
-test('sends no order that is not on disk, cancels the open ones, and is not verified', async () => {
+test('with a full disk, a runner sends no order, cancels open orders, and ends as not verified', async () => {
   const script = await newScript();
   const life = await script.start();
   script.closes.push(ACTS.limit);
@@ -118,7 +118,7 @@ test('an end that cannot be recorded fails, and the next process records the las
   });
 });
 
-test('to be stopped while another has the claim, it waits for it before it leaves orders open', async () => {
+test('a runner that is stopped while another one has the claim waits for the claim before it leaves orders open', async () => {
   const script = await newScript();
   const first = await script.start();
   script.closes.push(ACTS.limit);
@@ -134,7 +134,7 @@ test('to be stopped while another has the claim, it waits for it before it leave
   expect(statuses(script)).toEqual(['canceled']);
 });
 
-test('a strategy that throws ends it, and what it had open', async () => {
+test('a strategy that throws ends the deployment and its open orders', async () => {
   const script = await newScript();
   script.closes.push(ACTS.limit, ACTS.fail);
   const life = await script.start();
@@ -147,7 +147,7 @@ test('a strategy that throws ends it, and what it had open', async () => {
   expect(statuses(script)).not.toContain('open');
 });
 
-test('events that could not be reported for a long time are reported in parts, all of them', async () => {
+test('all events are reported in parts after a long time without the server', async () => {
   const script = await newScript();
   script.hasClaim = false;
   const life = await script.start();

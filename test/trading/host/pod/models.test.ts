@@ -12,7 +12,7 @@ const MODEL = specOf(BYTES, {
 });
 const BUNDLE = { 'm.onnx': Buffer.from(BYTES).toString('base64') };
 
-test('a model trades at an exchange, and knows after a restart what came before', async (context) => {
+test('a bot with a model trades at an exchange, and restores the model inputs after a restart', async (context) => {
   const world = await newWorld(context);
   const { server, bar, directory } = world;
   const strategy = { name: 'model_signal', params: { enter: 0.01, exit: 0.01 } };
@@ -37,7 +37,7 @@ test('a model trades at an exchange, and knows after a restart what came before'
   await second.done;
 });
 
-test('code does not come to an exchange beside a model', async (context) => {
+test('custom code is rejected at an exchange, even with a model', async (context) => {
   const world = await newWorld(context);
   const files = { ...BUNDLE, 'told.mjs': STRATEGY };
   writeFileSync(join(world.directory, 'bundle.json'), JSON.stringify(files));

@@ -176,7 +176,7 @@ test.each([
   await expect(open(directory)).rejects.toMatchObject({ code: 'events_tampered' });
 });
 
-test('what is archived while its inputs are read is read all the same', async () => {
+test('inputs that are archived while they are read are not lost', async () => {
   const directory = newDirectory();
   const journal = await openJournal(directory, OWNER);
   await append(journal, 2600);

@@ -61,7 +61,7 @@ test('receives a halt while the log cannot be read, and reports the end as not v
   expect(events.filter(({ kind }) => kind === 'server_failed')).toHaveLength(1);
 });
 
-test('the end is reported after all of the log, though the log could not be read for a while', async () => {
+test('the end is reported after the whole log, even if the log could not be read for a while', async () => {
   const state = STATE;
   const batch: SessionBatch = { number: 1, events: [], state, steps: 1 };
   let isFull = false;
@@ -85,7 +85,7 @@ test('the end is reported after all of the log, though the log could not be read
   ]);
 });
 
-test('while the machine sleeps the claim runs out, though the clock of the process stands still', async () => {
+test('the claim expires while the machine sleeps, although the clock of the process stops', async () => {
   const { connection } = await newConnection(async () => undefined);
   await vi.waitFor(() => expect(connection.mayTrade()).toBe(true), soon);
   const wake = sleepMachine(20_000);
@@ -95,7 +95,7 @@ test('while the machine sleeps the claim runs out, though the clock of the proce
   expect(connection.mayTrade()).toBe(true);
 });
 
-test('the claim is counted from when a report was sent, not from when it was answered', async () => {
+test('the claim starts when a report is sent, not when it is answered', async () => {
   const { server, connection } = await newConnection(async () => undefined);
   await vi.waitFor(() => expect(connection.mayTrade()).toBe(true), soon);
   let wake: (() => void) | undefined;
