@@ -32,7 +32,7 @@ export interface Exchange {
    * disconnect.
    */
   watch(symbol: string, timeframe: TimeframeName): Promise<readonly ExchangeBar[]>;
-  /** Most bars that `history` returns. */
+  /** Maximum number of bars that `history` returns. */
   readonly pageSize: number;
   /** Bars from `since` on, oldest first. */
   history(symbol: string, timeframe: TimeframeName, since: number): Promise<readonly ExchangeBar[]>;

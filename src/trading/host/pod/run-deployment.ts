@@ -48,7 +48,7 @@ export async function runDeployment(config: RunConfig, options: RunOptions): Pro
     const lock = await lockDirectory(directory);
     opened.push(() => lock.release());
     const metrics = createRunnerMetrics(() => view?.times() ?? NO_TIMES);
-    const missing = () => view?.missing() ?? { session: 'it is not resumed yet' };
+    const missing = () => view?.missing() ?? { session: 'not restored yet' };
     let isOver = false;
     if (health !== undefined) {
       const server = await serveHealth(health, () => (isOver ? {} : missing()), metrics);

@@ -267,7 +267,7 @@ test.concurrent('places no orders while the server is unreachable, and reports a
   for (let i = 0; i < 20; i += 1) await bar(i === 10 ? ACTS.buy : 100);
   expect((await run.get('/readyz')).status).toBe(503);
   server.isAway = false;
-  await run.logged('new orders are taken again');
+  await run.logged('new orders are accepted again');
   await bar(ACTS.sell);
   await vi.waitFor(() => {
     expect(server.events.filter(({ kind }) => kind === 'data.bars')).toHaveLength(21);
@@ -307,7 +307,7 @@ test.concurrent('denies orders once its lease has expired, until it has a new on
     expect(server.events.at(-1)?.payload).toMatchObject({ reason: 'license_invalid', order: 2 });
   }, soon);
   place.put(lease, lasting('third', 600));
-  await run.logged('new orders are taken again');
+  await run.logged('new orders are accepted again');
   await bar(ACTS.sell);
   await vi.waitFor(() => expect(exchange.orders).toHaveLength(2), soon);
 });
@@ -386,7 +386,7 @@ test.concurrent('denies orders while the venue holds less cash than the session'
     mismatches: [{ kind: 'cash', expected: 1000, held: 900 }],
   });
   exchange.setBalance('USDT', 1000);
-  await run.logged('new orders are taken again');
+  await run.logged('new orders are accepted again');
 });
 
 test.concurrent('a withdrawal latches the session until a person re-enables the bot, even after a restart', async (context) => {
@@ -452,7 +452,7 @@ test.concurrent('denies orders once it sees an order of an adopted copy of its s
 
   // Its server is adopted, too: orders of it have the new epoch from then on.
   server.controls = { ...server.controls, database_epoch: 3 };
-  await run.logged('new orders are taken again');
+  await run.logged('new orders are accepted again');
   await bar(ACTS.buy);
   const next = clientOrderId(DEPLOYMENT, 2, 3);
   await vi.waitFor(() => expect(exchange.orders.at(-1)!.clientOrderId).toBe(next), soon);
