@@ -58,10 +58,11 @@ export class VenueConnection {
     return epochOfClientId(this.#deploymentId, client_order_id) ?? 0;
   }
 
-  /** Whether the report differs from the newest one of its order. */
+  /** Whether the report differs from the newest one of its order, or marks its sums as a correction. */
   isNews(report: VenueReport): boolean {
     this.checkedAt = Date.now();
-    return this.#reported.get(report.order) !== textOf(report);
+    // A query may have reported the same sums before, without the mark that makes them count.
+    return report.is_correction === true || this.#reported.get(report.order) !== textOf(report);
   }
 
   /** To be called once the session has taken a report. */

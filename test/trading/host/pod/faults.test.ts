@@ -163,3 +163,29 @@ test('all events are reported in parts after a long time without the server', as
   await until(() => bars().reduce((sum, count) => sum + count, 0) === 600);
   expect(Math.max(...bars())).toBeLessThanOrEqual(512);
 });
+
+test('books a correction whose sums a query has reported before', async () => {
+  const script = await newScript();
+  const life = await script.start({ reconcileMs: 20 });
+  script.closes.push(ACTS.limit);
+  await until(() => script.orders.size > 0);
+  const [id, order] = [...script.orders][0]!;
+  const { made: _made, ...report } = order;
+  const partial = { ...report, filled: 0.5, cost: 25, time: Date.now() };
+  const busted = { ...report, filled: 0.25, cost: 12.5, time: Date.now() + 1 };
+  script.orders.set(id, { ...order, ...partial });
+  script.send(partial);
+  await until(() => life.state()?.working[0]?.filled === 0.5);
+  // The next comparison queries the order before the stream reports the correction.
+  script.orders.set(id, { ...order, ...busted });
+  const find = Promise.withResolvers<void>();
+  let finds = 0;
+  script.moment = async (what, when) => {
+    if (what === 'find' && when === 'after' && (finds += 1) === 2) find.resolve();
+  };
+  await find.promise;
+  expect(life.state()?.working[0]?.filled).toBe(0.5);
+  script.send({ ...busted, is_correction: true });
+  await until(() => life.state()?.working[0]?.filled === 0.25);
+  expect(life.state()?.positions).toEqual({ [BTC]: 0.25 });
+});

@@ -65,6 +65,8 @@ export interface Script {
   readonly wrongs: string[];
   /** A part of the market's orders that rest is filled. */
   readonly fillOne: () => void;
+  /** Sends a report to the runner. */
+  readonly send: (report: VenueReport) => void;
   readonly start: (times?: VenueTimes) => Promise<Life>;
   readonly replayed: () => Promise<SessionState>;
 }
@@ -134,11 +136,14 @@ export async function newScript(): Promise<Script> {
     rmSync(directory, { recursive: true });
   });
 
+  const send = (report: VenueReport): void => {
+    for (const listener of listeners) listener(report);
+  };
   const change = (id: string, what: Partial<VenueReport>): VenueReport => {
     const report = { ...orders.get(id)!, ...what, time: Date.now() };
     orders.set(id, report);
     const { made: _made, ...sent } = report;
-    for (const listener of listeners) listener(sent);
+    send(sent);
     return sent;
   };
   const fill = (id: string): VenueReport => {
@@ -181,6 +186,7 @@ export async function newScript(): Promise<Script> {
       const open = [...orders.values()].find(({ status }) => status === 'open');
       if (open !== undefined) fill(open.client_order_id);
     },
+    send,
     async start(venueTimes = {}) {
       const real = await openJournal(join(directory, 'runner'), owner);
       const stop = new AbortController();
