@@ -3,7 +3,7 @@ import { appendFile, mkdir, open, readFile, rm, writeFile } from 'node:fs/promis
 import { join } from 'node:path';
 import { isSystemError, ServiceError } from '../base/errors.ts';
 import { DAY } from './bar-time.ts';
-import { BAR_COLUMNS, joinBars, type Candle } from './bars.ts';
+import { BAR_COLUMNS, joinBars, sliceBars, type Bars, type Candle } from './bars.ts';
 import {
   checkName,
   datasetNames,
@@ -84,11 +84,12 @@ export async function downloadBars(
     ? undefined
     : await loadCheckedBars({ source: partial.path, catalogueDir: dir, repair: options.repair });
   const earlier =
-    dataset && (await readBars((await resolveDataset(dir, `catalog://${symbol}`))!.path));
-  const bars = joinBars(...[earlier?.bars, read?.bars].filter((part) => part !== undefined));
+    dataset && (await readBars((await resolveDataset(dir, `catalog://${symbol}`))!.path)).bars;
+  const later = read && barsAfter(read.bars, earlier?.time[earlier.length - 1]);
+  const bars = joinBars(...[earlier, later].filter((part) => part !== undefined));
   const manifest =
-    read === undefined
-      ? dataset!
+    dataset !== undefined && (later?.length ?? 0) === 0
+      ? dataset
       : await importBars(dir, bars, {
           symbol,
           timeframe: timeframe.name,
@@ -100,11 +101,17 @@ export async function downloadBars(
   await partial.remove();
   return {
     manifest,
-    added: read?.bars.length ?? 0,
+    added: later?.length ?? 0,
     duplicates,
     dropped: read?.report.counts ?? {},
     gaps: findGaps(bars, timeframe),
   };
+}
+
+/** Skips bars that a process stored before it was killed and could not remove its download. */
+function barsAfter(bars: Bars, last = -Infinity): Bars {
+  const from = bars.time.subarray(0, bars.length).findIndex((time) => time > last);
+  return sliceBars(bars, from === -1 ? bars.length : from, bars.length);
 }
 
 /** Returns the dataset that the download extends, if there is one. */

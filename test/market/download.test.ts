@@ -1,3 +1,5 @@
+import { cp } from 'node:fs/promises';
+import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { DAY, HOUR } from '../../src/market/bar-time.ts';
 import { downloadBars, type TimedBar } from '../../src/market/download.ts';
@@ -62,4 +64,35 @@ test('stores no dataset if there are no bars', async () => {
   await expect(
     downloadBars(files.path('none'), pages, options('X', '1d', FROM + 5 * DAY)),
   ).rejects.toMatchObject({ code: 'file_not_found' });
+});
+
+test('stores no bar twice after a process was killed between storing and cleaning up', async () => {
+  const dir = files.path('killed');
+  const kept = files.path('kept');
+  let until = 3;
+  const read = async (since: number) => {
+    const times = Array.from({ length: until }, (_, hour) => FROM + hour * HOUR);
+    return times.filter((time) => time >= since).map(bar);
+  };
+  const download = () =>
+    downloadBars(dir, { read, size: 1000 }, options('X', '1h', FROM + until * HOUR));
+  const partial = join(dir, '.download-X');
+  const interrupted = downloadBars(
+    dir,
+    { read, size: 1000 },
+    {
+      ...options('X', '1h', FROM + until * HOUR),
+      onProgress() {
+        throw new Error('interrupted');
+      },
+    },
+  );
+  await expect(interrupted).rejects.toThrow('interrupted');
+  await cp(partial, kept, { recursive: true });
+  await download();
+  await cp(kept, partial, { recursive: true });
+  expect(await download()).toMatchObject({ added: 0, manifest: { rows: 3 } });
+  await cp(kept, partial, { recursive: true });
+  until = 5;
+  expect(await download()).toMatchObject({ added: 2, manifest: { rows: 5 } });
 });
