@@ -44,9 +44,11 @@ export async function renewLease(
   request: RenewRequest,
 ): Promise<Renewed> {
   const renewal = readRequest(request);
-  const sign = () => signDraft(identity, proof.device, renewal);
+  let { device } = proof;
+  const sign = () => signDraft(identity, device, renewal);
   return writeSigned(identity, sign, async (tx, now, draft) => {
-    const device = await useDeviceProof(tx, now, proof);
+    // Signed again for the current state of the device, if that has changed since its proof.
+    device = await useDeviceProof(tx, now, proof);
     const actor = `device:${device.device_id}` as const;
     const event = { actor, action: 'identity.license.renew' };
     return issueRenewal(identity, tx, now, draft, { device, renewal, event });

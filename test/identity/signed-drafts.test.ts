@@ -8,6 +8,7 @@ import { issueForRequest } from '../../src/identity/issue.ts';
 import { renewLease } from '../../src/identity/renew-lease.ts';
 import type { Signer } from '../../src/identity/signing-key.ts';
 import { formatTime } from '../../src/lease/time.ts';
+import { machineHash } from '../../src/lease/use.ts';
 import type { Db, DevicesTable } from '../../src/storage/tables.ts';
 import { mainlyOn } from '../storage/databases.ts';
 import { newLeaseWorld, proofOf, readAnswer, renew, type LeaseWorld } from './lease-world.ts';
@@ -152,6 +153,17 @@ describe.each(mainlyOn('sqlite'))(
       expect(refused!.reason).toMatchObject({ code: 'credential_cloned' });
       const { entries } = await readAudit(strict.storage.read, 0, 1000);
       expect(entries.at(-1)).toMatchObject({ action: 'identity.license.clone_suspected' });
+    });
+
+    test('a device whose machine was recorded after its proof was checked gets a lease', async () => {
+      const machine_hash = machineHash('b08dfa6083e7567a1921a715000001fb');
+      await world.identity.storage.write(async (tx) => {
+        await tx.updateTable('plans').set({ binding: 'machine' }).execute();
+        await tx.updateTable('devices').set({ machine_hash }).execute();
+      });
+      expect(device.machine_hash).toBeNull();
+      const { claims } = await renew(world.identity, device);
+      expect(claims).toMatchObject({ binding: 'machine', machine_hash });
     });
 
     test('one renewal that is sent many times at once gets the same bytes each time', async () => {
