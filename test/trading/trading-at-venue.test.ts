@@ -839,6 +839,22 @@ describe('a purchase can be sold completely', () => {
   });
 });
 
+test('no order has more units than the position, however many steps those are', () => {
+  const units = 99_999_999_999.95;
+  const session = scripted({
+    onStep: (_, { target }) => target('X', 0),
+    rules: {
+      ...RULES,
+      instruments: { ...RULES.instruments, X: { step: 1, min_quantity: 1, min_value: 1, tick: 0 } },
+    },
+    opening: { cash: 0, positions: { X: { quantity: units, price: 0.00001 } } },
+  });
+  session.push(step(0, 0.00001));
+  expect(session.outbox()).toMatchObject([
+    { place: { side: 'sell', quantity: Math.floor(units) } },
+  ]);
+});
+
 describe('a target weight', () => {
   it('is sized at the close, limited by cash including fees, and rounded down', () => {
     const session = scripted({

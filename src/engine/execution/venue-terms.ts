@@ -116,9 +116,9 @@ function isDurationSupported({ type, timeInForce, postOnly }: Readonly<Order>): 
 function roundToGrid(value: number, step: number, direction: 'down' | 'up'): number {
   if (step === 0 || Number.isNaN(value)) return value;
   const count = value / step;
-  // The tolerance corrects binary rounding: 0.3 / 0.1 is less than 3.
-  const whole =
-    direction === 'down' ? Math.floor(count * (1 + 1e-12)) : Math.ceil(count * (1 - 1e-12));
+  // The tolerance corrects binary rounding: 0.3 / 0.1 is less than 3. It stays far below one step.
+  const tolerance = Math.min(1e-12 * count, 1e-4);
+  const whole = direction === 'down' ? Math.floor(count + tolerance) : Math.ceil(count - tolerance);
   return Number((whole * step).toFixed(decimalsOf(step)));
 }
 
