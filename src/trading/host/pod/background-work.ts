@@ -279,12 +279,15 @@ export class BackgroundWork {
 
   async #cancelWithin(withinMs: number): Promise<boolean> {
     const signal = this.#signal;
+    const hosted = this.#hosted;
     const until = performance.now() + withinMs;
     for (let wait = 50; !signal.aborted; wait = Math.min(2 * wait, 1000)) {
       const left = until - performance.now();
       if (left <= 0) return false;
       const workingAtVenue = () => this.#workingAtVenue();
-      if ((await this.connection?.cancelOnce(workingAtVenue, left)) === true) return true;
+      // Only an end for good, such as a halt, disturbs the runner of an adopted copy of the server.
+      const epoch = hosted.life.ending?.isFinal === true ? Infinity : hosted.epoch;
+      if ((await this.connection?.cancelOnce(workingAtVenue, left, epoch)) === true) return true;
       await delay(Math.min(wait, Math.max(0, until - performance.now())), undefined, { signal });
     }
     return false;

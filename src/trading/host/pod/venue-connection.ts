@@ -101,12 +101,18 @@ export class VenueConnection {
    * Requests cancels, then queries the open orders once and cancels those too.
    *
    * @param working orders that work as far as the session knows.
+   * @param epoch orders of a newer epoch are not counted and stay open.
    * @returns whether the venue confirmed that no order is open.
    */
-  async cancelOnce(working: () => readonly VenueOrderId[], withinMs: number): Promise<boolean> {
+  async cancelOnce(
+    working: () => readonly VenueOrderId[],
+    withinMs: number,
+    epoch: number,
+  ): Promise<boolean> {
     for (const order of working()) this.gateway.cancel(order);
-    const open = await this.#openOrders(withinMs);
-    if (open === undefined) return false;
+    const all = await this.#openOrders(withinMs);
+    if (all === undefined) return false;
+    const open = all.filter((order) => this.epochOf(order) <= epoch);
     this.openOrders = open.length;
     this.checkedAt = Date.now();
     if (open.length === 0 && working().length === 0) return true;

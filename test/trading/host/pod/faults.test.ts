@@ -3,8 +3,9 @@ import { expect, test, vi } from 'vitest';
 import { ServiceError } from '../../../../src/base/errors.ts';
 import { MINUTE } from '../../../../src/market/bar-time.ts';
 import { eventOfAnswer } from '../../../../src/trading/host/pod/server-connection.ts';
+import { clientOrderId } from '../../../../src/trading/venue.ts';
 import { newScript, unavailable, until, type Script } from './scripted.ts';
-import { ACTS, BTC } from './world.ts';
+import { ACTS, BTC, DEPLOYMENT } from './world.ts';
 
 const statuses = ({ orders }: Script) => [...orders.values()].map(({ status }) => status);
 const ANSWER = {
@@ -188,4 +189,21 @@ test('books a correction whose sums a query has reported before', async () => {
   script.send({ ...busted, is_correction: true });
   await until(() => life.state()?.working[0]?.filled === 0.25);
   expect(life.state()?.positions).toEqual({ [BTC]: 0.25 });
+});
+
+test.each([
+  ['leaves orders of an adopted copy of the server open', 'stopped', ['open', 'canceled']],
+  ['cancels orders of an adopted copy of the server too', 'halted', ['canceled', 'canceled']],
+])('a runner %s when it is %s', async (_, outcome, left) => {
+  const script = await newScript();
+  const life = await script.start();
+  script.closes.push(ACTS.limit);
+  await until(() => statuses(script).includes('open'));
+  const [own] = script.orders.values();
+  const client_order_id = clientOrderId(DEPLOYMENT, 1, 2);
+  script.orders.set(client_order_id, { ...own!, client_order_id });
+  if (outcome === 'halted') script.command = 'halt';
+  else life.stop();
+  expect(await life.done).toMatchObject({ outcome, verified: true });
+  expect(statuses(script).toReversed()).toEqual(left);
 });
