@@ -2,21 +2,21 @@ import type { Order } from './book-order.ts';
 import { BookSide } from './side.ts';
 import { equilibrium, type Equilibrium } from './uncross.ts';
 
-/** Causes for which the book itself ends an order. */
+/** Reasons for which the book itself ends an order. */
 export type BookEnd = 'not_filled_at_once' | 'self_trade' | 'no_auction_fill';
 
-/** Receives what happens, in sequence; the orders already have their new state. */
+/** Receives the events of a book in sequence; the orders already have their new state. */
 export interface BookListener {
   /** The maker rested before; in an auction, it is the seller. */
   traded(taker: Order, maker: Order, price: number, quantity: number): void;
   ended(order: Order, reason: BookEnd): void;
-  /** A stop order whose price was reached, before it trades. */
+  /** The price of the stop order was reached; it has not traded yet. */
   triggered(order: Order): void;
 }
 
 /**
  * Central limit order book: the best price trades first and, at one price, the oldest order. All
- * numbers are integers. Whether an order is valid is checked before.
+ * numbers are integers. The caller validates orders.
  */
 export class Book {
   readonly bids = new BookSide('buy', ({ price }) => price);
@@ -33,8 +33,8 @@ export class Book {
   }
 
   /**
-   * Trades an order as far as possible, and keeps or ends the rest; then triggers the stop orders
-   * that this reached, one after another.
+   * Trades an order as far as possible, and keeps or ends the remaining quantity. Then triggers the
+   * stop orders whose prices were reached, one after another.
    */
   submit(order: Order): void {
     if (order.isParked && !this.#isReached(order)) {
@@ -62,8 +62,8 @@ export class Book {
   }
 
   /**
-   * Trades all orders that meet, at one price, by price and time, without self-trade prevention.
-   * Market orders that are left end. Stop orders wait for `releaseStops`.
+   * Ends an auction: trades all matching orders at one price, by price and time, without self-trade
+   * prevention. Remaining market orders end. Stop orders wait for `releaseStops`.
    */
   uncross(reference: number): Equilibrium | undefined {
     const auction = equilibrium(this.bids.levels(), this.asks.levels(), reference);

@@ -90,8 +90,8 @@ export class Listing {
     const { side, type, timeInForce, postOnly, quantity, price, stopPrice } = order;
     if (this.isDeleted) return 'unknown_instrument';
     if (this.phase === 'halt' || this.phase === 'closed') return 'market_closed';
-    const isPatient = timeInForce === 'gtc' && postOnly !== true;
-    if (AUCTIONS.has(this.phase) && !isPatient) return 'market_closed';
+    const canWait = timeInForce === 'gtc' && postOnly !== true;
+    if (AUCTIONS.has(this.phase) && !canWait) return 'market_closed';
     const { lot, maxQuantity } = this.terms;
     if (!Number.isSafeInteger(quantity) || quantity <= 0 || quantity % lot !== 0) return 'lot';
     if (quantity > maxQuantity) return 'lot';

@@ -19,14 +19,22 @@ const FAULTS: Readonly<Record<string, readonly Fault[]>> = {
     ],
   ],
   'engine/execution/sent-orders.ts': [
-    ['fills are added up', 'sum(order.filled, report.filled)', '(order.filled + report.filled)'],
-    ['costs are added up', 'sum(sent.cost, report.cost)', '(sent.cost + report.cost)'],
-    ['a late report counts', 'Math.abs(reported) > Math.abs(known) ? reported : known', 'reported'],
-    ['bought is taken for sold', 'const sign = signOf(order);', 'const sign = -signOf(order);'],
-    ['an order with a report is not marked', 'sent.isReported = true;', ''],
-    ['numbers are not checked', 'checkNumbers(report);', ''],
     [
-      'why it was canceled is forgotten',
+      'cumulative fills are added',
+      'sum(order.filled, report.filled)',
+      '(order.filled + report.filled)',
+    ],
+    ['cumulative costs are added', 'sum(sent.cost, report.cost)', '(sent.cost + report.cost)'],
+    [
+      'a late report lowers the sums',
+      'Math.abs(reported) > Math.abs(known) ? reported : known',
+      'reported',
+    ],
+    ['purchases count as sales', 'const sign = signOf(order);', 'const sign = -signOf(order);'],
+    ['an order with a report is not marked', 'sent.isReported = true;', ''],
+    ['numbers of reports are not checked', 'checkNumbers(report);', ''],
+    [
+      'the reason of a cancel is lost',
       'return pendingCancel ?? known ?? (isImmediate',
       'return known ?? (isImmediate',
     ],
@@ -68,7 +76,7 @@ const FAULTS: Readonly<Record<string, readonly Fault[]>> = {
       'const isAtVenue = sent !== undefined &&',
       'const isAtVenue = sent === undefined &&',
     ],
-    ['rules stay as they were', 'this.#terms.revise(rules);', ''],
+    ['changed rules are ignored', 'this.#terms.revise(rules);', ''],
     [
       'resting orders are not checked after a halt',
       "if (this.#gate.collar.isBeyond(order, reference)) this.withdraw(order, 'price_collar_bps');",
@@ -106,8 +114,8 @@ const FAULTS: Readonly<Record<string, readonly Fault[]>> = {
     ['a closed market is ignored', "if (phase === 'closed') return 'market_closed';", ''],
     [
       'orders that an auction does not accept are sent',
-      "return phase === 'auction' && !isPatient ?",
-      "return phase === 'auction' && isPatient ?",
+      "return phase === 'auction' && !canWait ?",
+      "return phase === 'auction' && canWait ?",
     ],
     ['an instrument trades right after a halt', 'this.resuming.add(index);', ''],
     [
@@ -147,12 +155,12 @@ const FAULTS: Readonly<Record<string, readonly Fault[]>> = {
   ],
   'engine/risk/limits.ts': [
     [
-      'no limit of volume',
+      'no volume limit',
       "if (exceeds(intent.quantity, limits.max_order_qty)) return 'max_order_qty';",
       '',
     ],
     [
-      'no limit of value',
+      'no value limit',
       "if (exceeds(intent.value, limits.max_order_value)) return 'max_order_value';",
       '',
     ],
@@ -162,24 +170,24 @@ const FAULTS: Readonly<Record<string, readonly Fault[]>> = {
       '',
     ],
     [
-      'no limit of the position',
+      'no position limit',
       "if (exceeds(intent.positionValue, limits.max_position_pct * equity)) return 'max_position_pct';",
       '',
     ],
     [
-      'a limit is broken where it is kept',
+      'a value equal to a limit counts as beyond it',
       'return value > limit * (1 + 1e-9);',
       'return value >= limit * (1 - 1e-9);',
     ],
     [
-      'a limit is ten times as wide',
+      'a limit is ten times as high',
       'return value > limit * (1 + 1e-9);',
       'return value > limit * 10;',
     ],
   ],
   'engine/risk/message-rate.ts': [
     [
-      'one message too many',
+      'one message beyond the limit',
       'if (this.#count < this.#limit - this.#kept) return undefined;',
       'if (this.#count <= this.#limit - this.#kept) return undefined;',
     ],
@@ -193,11 +201,11 @@ const FAULTS: Readonly<Record<string, readonly Fault[]>> = {
   ],
   'engine/risk/permits.ts': [
     [
-      'a permit is used again and again',
+      'a permit can be used repeatedly',
       'this.#open.delete(override_id);\n    this.used',
       'this.used',
     ],
-    ['a permit is for every order', 'quantity <= permit.max_quantity * (1 + 1e-9) &&', ''],
+    ['a permit ignores the quantity', 'quantity <= permit.max_quantity * (1 + 1e-9) &&', ''],
   ],
   'engine/risk/price-collar.ts': [
     [
@@ -247,7 +255,7 @@ const FAULTS: Readonly<Record<string, readonly Fault[]>> = {
   ],
   'trading/assembler.ts': [
     ['bars are not checked', 'if (isValid(bar)) bars[symbol]', 'if (bar) bars[symbol]'],
-    ['open bars are taken for closed', 'return clock - ms;', 'return clock;'],
+    ['open bars count as closed', 'return clock - ms;', 'return clock;'],
   ],
   'trading/feed.ts': [['late bars are taken', 'if (time <= this.#time) {', 'if (time < -1) {']],
   'trading/host/pod/background-work.ts': [
@@ -293,7 +301,7 @@ const FAULTS: Readonly<Record<string, readonly Fault[]>> = {
       "if (holdings.isLatched || holdings.mismatches.length > 0) return 'reconcile_mismatch';",
       '',
     ],
-    ['the server is not needed', "return 'control_unreachable';", 'return null;'],
+    ['orders do not need the server', "return 'control_unreachable';", 'return null;'],
   ],
   'trading/trading-session.ts': [
     ['a halt is not remembered', "if (this.status === 'running') this.#isHalted = true;", ''],
@@ -313,12 +321,12 @@ const FAULTS: Readonly<Record<string, readonly Fault[]>> = {
     ],
     ['orders are no longer post only', '...(postOnly && { post_only: true as const }),', ''],
     [
-      'orders are sent though reported',
+      'reported orders are sent again',
       'if (sent.isReported || !mayPlace) return [];',
       'if (!mayPlace) return [];',
     ],
     [
-      'orders lose their size',
+      'orders lose their quantity',
       '    quantity,\n    ...(!Number.isNaN(limit)',
       '    quantity: 2 * quantity,\n    ...(!Number.isNaN(limit)',
     ],
