@@ -47,6 +47,23 @@ export { Stochastic, stochastic } from './indicators/stochastic.ts';
 export { Vwap, vwap } from './indicators/vwap.ts';
 export { Wma, wma } from './indicators/wma.ts';
 export { ZScore, zScore } from './indicators/z-score.ts';
+export { Aroon, aroon } from './indicators/aroon.ts';
+export { Cci, cci } from './indicators/cci.ts';
+export { ChaikinMoneyFlow, chaikinMoneyFlow } from './indicators/chaikin-money-flow.ts';
+export { ChaikinOscillator, chaikinOscillator } from './indicators/chaikin-oscillator.ts';
+export { HeikinAshi, heikinAshi } from './indicators/heikin-ashi.ts';
+export { Hurst, hurst } from './indicators/hurst.ts';
+export { Ichimoku, ichimoku } from './indicators/ichimoku.ts';
+export { Kalman, kalman } from './indicators/kalman.ts';
+export { LinearRegression, linearRegression } from './indicators/linear-regression.ts';
+export { Mfi, mfi } from './indicators/mfi.ts';
+export { ParabolicSar, parabolicSar } from './indicators/parabolic-sar.ts';
+export { PercentileRank, percentileRank } from './indicators/percentile-rank.ts';
+export { Pivots, pivots } from './indicators/pivots.ts';
+export { RateOfChange, rateOfChange } from './indicators/rate-of-change.ts';
+export { Supertrend, supertrend } from './indicators/supertrend.ts';
+export { Trix, trix } from './indicators/trix.ts';
+export { WilliamsR, williamsR } from './indicators/williams-r.ts';
 export { wilder } from './indicators/wilder.ts';
 export {
   above,

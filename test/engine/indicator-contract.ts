@@ -21,8 +21,8 @@ export interface Bar {
 /** Constructor arguments of an indicator and its documented properties. */
 export interface IndicatorCase {
   readonly name: string;
-  /** The bar at which it becomes ready, from 1. */
-  readonly readyAt: number;
+  /** The bar at which it becomes ready, from 1; that of the second day, if it depends on the time. */
+  readonly readyAt: number | 'second day';
   readonly start: () => RunningIndicator;
   /** The series of `value` and of the other lines. */
   readonly declare: (bars: BarSeries) => readonly Series[];
@@ -50,12 +50,13 @@ export function indicatorContract(subject: IndicatorCase): void {
       'in %s every output is NaN before bar ' + readyAt + ' and a number from it on',
       (_, bars) => {
         const running = start();
+        const first = readyAt === 'second day' ? 1 + bars.findIndex(isOnSecondDay) : readyAt;
         expect(running.indicator.ready).toBe(false);
         expect(outputs(running)).toSatisfy(allNaN);
         bars.forEach((bar, index) => {
           const answer = running.step(bar);
           expect(answer).toBe(running.indicator.value);
-          expect(running.indicator.ready).toBe(index + 1 >= readyAt);
+          expect(running.indicator.ready).toBe(index + 1 >= first);
           expect(outputs(running)).toSatisfy(running.indicator.ready ? allFinite : allNaN);
         });
       },
@@ -206,5 +207,6 @@ function outputs(running: RunningIndicator): number[] {
   return [running.indicator.value, ...running.lines()];
 }
 
+const isOnSecondDay = ({ time }: Bar): boolean => time >= 86_400_000;
 const allNaN = (values: readonly number[]): boolean => values.every(Number.isNaN);
 const allFinite = (values: readonly number[]): boolean => values.every(Number.isFinite);

@@ -4,7 +4,6 @@ import {
   ATR,
   BollingerBands,
   DonchianChannels,
-  EMA,
   KeltnerChannels,
   MACD,
   OBV,
@@ -42,7 +41,7 @@ import { Vwap } from '../../src/engine/indicators/vwap.ts';
 import { WilderAverage } from '../../src/engine/indicators/wilder.ts';
 import { Wma } from '../../src/engine/indicators/wma.ts';
 import { ZScore } from '../../src/engine/indicators/z-score.ts';
-import type { BarSeries, Lines, Series } from '../../src/engine/series/declared-series.ts';
+import type { BarSeries } from '../../src/engine/series/declared-series.ts';
 import {
   barAt,
   centMarket,
@@ -53,15 +52,16 @@ import {
   seededRandom,
 } from './indicator-contract.ts';
 import type { Bar, IndicatorCase, RunningIndicator } from './indicator-contract.ts';
-
-/** An indicator with the columns that it reads and its lines besides `value`. */
-function run<I extends Indicator>(
-  indicator: I,
-  step: (indicator: I, bar: Bar) => number,
-  lines: (indicator: I) => number[] = () => [],
-): RunningIndicator {
-  return { indicator, step: (bar) => step(indicator, bar), lines: () => lines(indicator) };
-}
+import {
+  closes,
+  firstDifference,
+  MeanSeededEma,
+  refusedPeriods,
+  run,
+  seriesOf,
+  windows,
+} from './indicator-oracles.ts';
+import type { Output } from './indicator-oracles.ts';
 
 type OfClose = Indicator & { next(close: number): number };
 type OfRange = Indicator & { next(high: number, low: number, close: number): number };
@@ -106,17 +106,6 @@ const start = {
 
 /** The lines of a channel as `run` lists them. */
 const CHANNEL = ['middle', 'upper', 'middle', 'lower'] as const;
-
-function seriesOf<L extends string>(declared: Lines<L>, ...names: readonly L[]): Series[] {
-  return names.map((name) => declared[name]);
-}
-
-/** Invalid periods. */
-const refusedPeriods = (
-  parameter: string,
-  construct: (period: number) => Indicator,
-): IndicatorCase['refused'] =>
-  [0, -1, 2.5, NaN, Infinity].map((period) => [parameter, () => construct(period)]);
 
 const CASES: readonly IndicatorCase[] = [
   ...[1, 2, 10].map((period) => ({
@@ -517,9 +506,9 @@ describe('Adx', () => {
 
 describe('by definition,', () => {
   test('Rsi is 100 on gains alone, 0 on losses alone and 50 without movement', () => {
-    const after = (closes: readonly number[]): number => {
+    const after = (prices: readonly number[]): number => {
       const rsi = new Rsi(3);
-      closes.forEach((close) => rsi.next(close));
+      prices.forEach((close) => rsi.next(close));
       return rsi.value;
     };
     expect(after([1, 2, 3, 3.5])).toBe(100);
@@ -676,59 +665,8 @@ describe('Crossover', () => {
   });
 });
 
-/** The average of trading-signals, started with the mean of the first values like ours. */
-class MeanSeededEma extends EMA {
-  private readonly seed: SMA;
-
-  constructor(interval: number) {
-    super(interval);
-    this.seed = new SMA(interval);
-  }
-
-  override update(price: number, replace: boolean): number {
-    if (this.seed.isStable) return super.update(price, replace);
-    const mean = this.seed.update(price, replace);
-    return mean === null ? NaN : super.update(mean, replace);
-  }
-}
-
-/** An output, several, or none yet. */
-type Output = number | readonly number[] | null;
-
-/**
- * Finds the first difference between `actual` and `expected` above the relative `tolerance`; values below
- * a thousandth are compared relative to a thousandth.
- */
-function firstDifference(
-  actual: readonly (readonly number[])[],
-  expected: readonly Output[],
-  tolerance = 1e-9,
-): string | undefined {
-  let compared = 0;
-  for (const [bar, output] of expected.entries()) {
-    const values = [output ?? []].flat();
-    if (values.some(Number.isNaN)) continue;
-    for (const [line, value] of values.entries()) {
-      const ours = actual[bar]![line]!;
-      const close = Math.abs(ours - value) <= tolerance * Math.max(Math.abs(value), 1e-3);
-      if (!close) return `bar ${bar}, output ${line}: ${ours} instead of ${value}`;
-      compared++;
-    }
-  }
-  return compared < expected.length / 2 ? 'too little to compare' : undefined;
-}
-
-const closes = (bars: readonly Bar[]): number[] => bars.map((bar) => bar.close);
-
 const channel = (it: { upper: number; middle: number; lower: number } | null): Output =>
   it && [it.middle, it.upper, it.middle, it.lower];
-
-/** The last `size` values at each position, or null if there are fewer. */
-function windows<T>(values: readonly T[], size: number): (T[] | null)[] {
-  return values.map((_, index) =>
-    index + 1 < size ? null : values.slice(index + 1 - size, index + 1),
-  );
-}
 
 const utcDate = (bar: Bar | undefined): string | undefined =>
   bar && new Date(bar.time).toISOString().slice(0, 10);

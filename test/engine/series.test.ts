@@ -88,7 +88,7 @@ describe.each([
 
   it('entries that are not finite do not count in an average', () => {
     const history = market(9, 200);
-    const holes = history.volume.map((_, at) => (at % 50 < 30 ? 1 : at % 3));
+    const holes = history.volume.map((__, at) => (at % 50 < 30 ? 1 : at % 3));
     history.volume.set(holes);
     const script = {
       markets: { X: history },

@@ -25,6 +25,11 @@ export class RollingMaximum {
     return this.ready ? this.values[this.head]! : NaN;
   }
 
+  /** Number of values after the largest; of equal ones, after the last. */
+  get age(): number {
+    return this.step - 1 - this.steps[this.head]!;
+  }
+
   next(x: number): number {
     const { values, steps, size } = this;
     if (this.length > 0 && steps[this.head]! <= this.step - size) {

@@ -125,7 +125,7 @@ export function rollColumn(
   from: number,
   to: number,
 ): void {
-  const { size, values } = window;
+  const { size } = window;
   const isLong = window.full && to - from > 2 * size;
   let at = from;
   for (const end = isLong ? from + size : to; at < end; at++) means[at] = window.roll(input[at]!);

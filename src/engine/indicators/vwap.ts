@@ -6,8 +6,8 @@ const DAY_MS = 86_400_000;
 
 /**
  * Volume-weighted average price of the session so far: the typical price (high + low + close) / 3
- * weighted by volume. A session is the UTC day of `time`, the opening instant of the bar in
- * milliseconds since the epoch. Ready at the first bar.
+ * weighted by volume. A session lasts a day, from `sessionStart` minutes after midnight UTC; `time` is
+ * the opening instant of the bar in milliseconds since the epoch. Ready at the first bar.
  *
  * Until a session has volume, the value is the typical price of the newest bar.
  */
@@ -15,6 +15,15 @@ export class Vwap implements Indicator {
   private day = NaN;
   private volume = -0;
   private average = NaN;
+  private readonly sessionStart: number;
+
+  /** @param sessionStart at least 0 and below 1440. */
+  constructor(sessionStart = 0) {
+    if (!(sessionStart >= 0 && sessionStart < 1440)) {
+      throw new RangeError(`sessionStart must be at least 0 and below 1440, not ${sessionStart}`);
+    }
+    this.sessionStart = sessionStart * 60_000;
+  }
 
   get ready(): boolean {
     return !Number.isNaN(this.average);
@@ -26,7 +35,7 @@ export class Vwap implements Indicator {
 
   next(time: number, high: number, low: number, close: number, volume: number): number {
     if (Number.isFinite(time + high + low + close + volume)) {
-      const day = Math.floor(time / DAY_MS);
+      const day = Math.floor((time - this.sessionStart) / DAY_MS);
       if (day !== this.day) {
         this.day = day;
         this.volume = 0;
@@ -41,15 +50,16 @@ export class Vwap implements Indicator {
   }
 }
 
-/** Declares {@link Vwap}. */
-export function vwap(bars: BarSeries): Series {
-  return declare(VWAP, [bars.time, bars.high, bars.low, bars.close, bars.volume], []).value;
+/** Declares {@link Vwap}. `sessionStart` is in minutes after midnight UTC. */
+export function vwap(bars: BarSeries, sessionStart = 0): Series {
+  return declare(VWAP, [bars.time, bars.high, bars.low, bars.close, bars.volume], [sessionStart])
+    .value;
 }
 
-const VWAP: IndicatorKind<[], Vwap, 'value'> = {
+const VWAP: IndicatorKind<[sessionStart: number], Vwap, 'value'> = {
   name: 'vwap',
   lines: ['value'],
-  start: () => new Vwap(),
+  start: (sessionStart) => new Vwap(sessionStart),
   fill(machine, [time, high, low, close, volume], [value], from, to) {
     for (let at = from; at < to; at++)
       value[at] = machine.next(time[at]!, high[at]!, low[at]!, close[at]!, volume[at]!);
