@@ -166,7 +166,7 @@ async function readColumns(
   const result = await connection.stream(`SELECT ${expressions.join(', ')} FROM ${table.from}`);
 
   const tooLong = new Set<number>();
-  let columns = allocateBars(Math.max(table.rows, CHUNK_ROWS));
+  let columns = allocateBars(Math.max(table.rows, 2 * CHUNK_ROWS));
   let filled = 0;
   for (let chunk = await result.fetchChunk(); chunk?.rowCount; chunk = await result.fetchChunk()) {
     if (filled + chunk.rowCount > columns.length) columns = extendBars(columns, 1.5);

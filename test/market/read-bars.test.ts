@@ -418,7 +418,7 @@ describe('a file without bars is rejected', () => {
   });
 });
 
-test('CSV and Parquet that several threads read give the same bars in the same order', async () => {
+test('CSV, an archive of it and Parquet that several threads read give the same bars in the same order', async () => {
   // Three row groups of a Parquet file.
   const count = 300_000;
   const query = `
@@ -432,4 +432,7 @@ test('CSV and Parquet that several threads read give the same bars in the same o
   expect(text.bars.length).toBe(count);
   expect(text.bars.volume.every((value, index) => value === index)).toBe(true);
   expect(barsDigest(text.bars)).toBe(barsDigest(parquet.bars));
+  // The size of an archive suggests too few rows.
+  const packed = await readBars(await files.write('many.csv.gz', gzipSync(content)));
+  expect(barsDigest(packed.bars)).toBe(barsDigest(parquet.bars));
 });
