@@ -17,10 +17,10 @@ export interface BacktestOptions extends ExecuteOptions {
   readonly profile?: Profile | undefined;
 }
 
-/** A finished run. `writeRun` adds the hashes of its files to the summary. */
+/** A finished run. `writeRun` adds its files and their hashes to the summary. */
 export interface Outcome {
   readonly result: RunResult;
-  readonly summary: Omit<Summary, 'hashes'>;
+  readonly summary: Omit<Summary, 'files' | 'hashes'>;
   /** Absent where the strategy ran in this thread. */
   readonly traces?: StrategyTraces | undefined;
 }

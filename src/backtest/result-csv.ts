@@ -1,3 +1,5 @@
+import type { RunResult } from '../engine/run-result.ts';
+
 /** Columns of a run's CSV files, in their order in the file. */
 export const TRADE_COLUMNS = [
   'id',
@@ -23,4 +25,31 @@ export const EQUITY_COLUMNS = ['time', 'equity', 'drawdown'] as const;
 export function csvCell(value: string | number | boolean): string {
   const text = typeof value === 'string' ? value.replace(/^[=+\-@\t\r]/, "'$&") : String(value);
   return /[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+}
+
+/** Lines of `trades.csv`: the closed trades, then the open ones. */
+export function* tradeLines({ trades, openTrades }: RunResult): Generator<string> {
+  yield `${TRADE_COLUMNS.join(',')}\n`;
+  for (const [status, list] of [['closed', trades] as const, ['open', openTrades] as const]) {
+    for (const trade of list) {
+      const row = {
+        ...trade,
+        entry_time: new Date(trade.entry_time).toISOString(),
+        exit_time: new Date(trade.exit_time).toISOString(),
+        status,
+      };
+      yield `${TRADE_COLUMNS.map((column) => csvCell(row[column])).join(',')}\n`;
+    }
+  }
+}
+
+/** Columns of `equity.csv` and `equity.parquet`: equity at each step, and its drawdown. */
+export type EquityCurve = Readonly<Record<(typeof EQUITY_COLUMNS)[number], Float64Array>>;
+
+/** Lines of `equity.csv`. */
+export function* equityLines({ time, equity, drawdown }: EquityCurve): Generator<string> {
+  yield `${EQUITY_COLUMNS.join(',')}\n`;
+  for (let step = 0; step < equity.length; step += 1) {
+    yield `${new Date(time[step]!).toISOString()},${equity[step]!},${drawdown[step]!}\n`;
+  }
 }

@@ -3,24 +3,27 @@ import { rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { setFlagsFromString } from 'node:v8';
 import { isMainThread } from 'node:worker_threads';
-import { removeAbandoned, tryToWriteInto, writeAtomically } from '../base/atomic-file.ts';
+import {
+  fillAtomically,
+  removeAbandoned,
+  tryToWriteInto,
+  writeAtomically,
+} from '../base/atomic-file.ts';
 import type { RunResult } from '../engine/run-result.ts';
 import { ServiceError, isSystemError, writeRemedy } from '../base/errors.ts';
 import { makeDirectory } from '../base/make-directory.ts';
+import { columnsDigest } from '../market/digest.ts';
+import { writeParquet } from '../market/write.ts';
 import type { Outcome } from './backtest.ts';
 import { holdEquity } from './hold.ts';
 import type { BacktestJob } from './job.ts';
 import { renderReport } from './report/report.ts';
 import type { Summary } from './summary.ts';
-import { csvCell, EQUITY_COLUMNS, TRADE_COLUMNS } from './result-csv.ts';
+import { drawdownsOf } from './returns.ts';
+import { EQUITY_COLUMNS, equityLines, tradeLines, type EquityCurve } from './result-csv.ts';
 
-export const RUN_FILES = [
-  'equity.csv',
-  'events.ndjson',
-  'report.html',
-  'summary.json',
-  'trades.csv',
-] as const;
+/** Number of steps up to which `equity.csv` is always written, about 13 MB of text. */
+const MOST_CSV_STEPS = 200_000;
 
 export interface RunFiles {
   readonly directory: string;
@@ -29,33 +32,62 @@ export interface RunFiles {
 }
 
 /**
- * Writes `events.ndjson`, `trades.csv`, `equity.csv`, `report.html` and finally `summary.json`, with the
- * sha256 of the first three files in `hashes`. Each file appears whole or not at all.
+ * Writes `events.ndjson`, `trades.csv`, `equity.parquet`, `equity.csv` unless the run is long,
+ * `report.html` and finally `summary.json`. Each file appears whole or not at all.
  *
+ * @param options.hasEquityCsv writes `equity.csv` however long the run is
  * @throws ServiceError `output_not_writable`
  */
 export async function writeRun(
   directory: string,
   job: BacktestJob,
   { result, summary: unhashed }: Outcome,
+  options: { readonly hasEquityCsv?: boolean } = {},
 ): Promise<RunFiles> {
   // The texts of millions of lines are garbage at once, but V8 lets the heap grow to a multiple of
   // the live objects before it collects them. The flag applies to all threads, so it is not set in
   // a thread of a server, whose other threads do other work.
   if (isMainThread) setFlagsFromString('--heap-growing-percent=30');
   const path = (name: string): string => join(directory, name);
-  const hashes = {
-    events: await writeText(path('events.ndjson'), eventLines(result)),
-    trades: await writeText(path('trades.csv'), tradeLines(result)),
-    equity: await writeText(path('equity.csv'), equityLines(result)),
+  const { time, equity, initialCash } = result;
+  const drawdown = drawdownsOf(equity, initialCash).map((value) => Math.max(-1, value));
+  const curve: EquityCurve = { time, equity, drawdown };
+  const hasCsv = options.hasEquityCsv === true || equity.length <= MOST_CSV_STEPS;
+  // A file of an earlier run in this directory would contradict the other files.
+  if (!hasCsv) await removeOldResult(path('equity.csv'));
+  await writeEquity(path('equity.parquet'), curve);
+  const summary: Summary = {
+    ...unhashed,
+    files: [
+      ...(hasCsv ? ['equity.csv'] : []),
+      'equity.parquet',
+      'events.ndjson',
+      'report.html',
+      'summary.json',
+      'trades.csv',
+    ],
+    hashes: {
+      events: await writeText(path('events.ndjson'), eventLines(result)),
+      trades: await writeText(path('trades.csv'), tradeLines(result)),
+      equity: hasCsv
+        ? await writeText(path('equity.csv'), equityLines(curve))
+        : columnsDigest([time, equity]),
+    },
   };
-  const summary: Summary = { ...unhashed, hashes };
   const { instruments, currency } = job;
-  const benchmark = holdEquity(instruments, result.time, result.initialCash);
+  const benchmark = holdEquity(instruments, time, initialCash);
   const report = renderReport({ summary, result, instruments, currency, benchmark });
   await writeText(path('report.html'), [report]);
   await writeText(path('summary.json'), [`${JSON.stringify(summary, undefined, 2)}\n`]);
   return { directory, report: path('report.html'), summary };
+}
+
+async function writeEquity(path: string, curve: EquityCurve): Promise<void> {
+  try {
+    await fillAtomically(path, (temporary) => writeParquet(temporary, curve, EQUITY_COLUMNS));
+  } catch (error) {
+    throw notWritable(path, error);
+  }
 }
 
 /**
@@ -108,7 +140,8 @@ export async function writeText(path: string, parts: Iterable<string>): Promise<
 }
 
 /** Small enough for V8's young generation; larger texts would wait for a full collection. */
-const BLOCK_CHARACTERS = 1 << 14;
+const PIECE_CHARACTERS = 1 << 14;
+const BLOCK_BYTES = 1 << 20;
 
 /**
  * Joins the parts into blocks, to save system calls, and adds them to the hash. All blocks share their
@@ -116,22 +149,33 @@ const BLOCK_CHARACTERS = 1 << 14;
  */
 function* blocksOf(parts: Iterable<string>, hash: Hash): Generator<Uint8Array> {
   const encoder = new TextEncoder();
-  let memory = new Uint8Array(3 * BLOCK_CHARACTERS);
-  let text = '';
+  let memory = new Uint8Array(BLOCK_BYTES);
+  let filled = 0;
   const block = (): Uint8Array => {
-    // UTF-8 needs at most three bytes per UTF-16 unit.
-    if (text.length * 3 > memory.length) memory = new Uint8Array(text.length * 3);
-    const { written } = encoder.encodeInto(text, memory);
-    text = '';
-    const bytes = memory.subarray(0, written);
+    const bytes = memory.subarray(0, filled);
+    filled = 0;
     hash.update(bytes);
     return bytes;
   };
-  for (const part of parts) {
-    text += part;
-    if (text.length >= BLOCK_CHARACTERS) yield block();
+  for (const piece of piecesOf(parts)) {
+    // UTF-8 needs at most three bytes per UTF-16 unit.
+    const most = 3 * piece.length;
+    if (filled + most > memory.length) yield block();
+    if (most > memory.length) memory = new Uint8Array(most);
+    filled += encoder.encodeInto(piece, memory.subarray(filled)).written;
   }
-  if (text !== '') yield block();
+  yield block();
+}
+
+function* piecesOf(parts: Iterable<string>): Generator<string> {
+  let piece = '';
+  for (const part of parts) {
+    piece += part;
+    if (piece.length < PIECE_CHARACTERS) continue;
+    yield piece;
+    piece = '';
+  }
+  yield piece;
 }
 
 export function notWritable(
@@ -148,29 +192,4 @@ export function notWritable(
 
 function* eventLines({ journal }: RunResult): Generator<string> {
   for (const event of journal.events()) yield `${JSON.stringify(event)}\n`;
-}
-
-function* tradeLines({ trades, openTrades }: RunResult): Generator<string> {
-  yield `${TRADE_COLUMNS.join(',')}\n`;
-  for (const [status, list] of [['closed', trades] as const, ['open', openTrades] as const]) {
-    for (const trade of list) {
-      const row = {
-        ...trade,
-        entry_time: new Date(trade.entry_time).toISOString(),
-        exit_time: new Date(trade.exit_time).toISOString(),
-        status,
-      };
-      yield `${TRADE_COLUMNS.map((column) => csvCell(row[column])).join(',')}\n`;
-    }
-  }
-}
-
-function* equityLines({ time, equity, initialCash }: RunResult): Generator<string> {
-  yield `${EQUITY_COLUMNS.join(',')}\n`;
-  let peak = initialCash;
-  for (let step = 0; step < equity.length; step += 1) {
-    const value = equity[step]!;
-    peak = Math.max(peak, value);
-    yield `${new Date(time[step]!).toISOString()},${value},${Math.max(-1, value / peak - 1)}\n`;
-  }
 }

@@ -44,7 +44,19 @@ export interface Summary {
   readonly margin_calls: number;
   readonly gates: readonly Gate[];
   readonly findings: readonly Finding[];
-  readonly hashes: { readonly events: string; readonly trades: string; readonly equity: string };
+  /** Names of the files of the run, sorted. Absent in summaries of earlier versions. */
+  readonly files: readonly string[];
+  readonly hashes: {
+    /** sha256 of `events.ndjson`. */
+    readonly events: string;
+    /** sha256 of `trades.csv`. */
+    readonly trades: string;
+    /**
+     * sha256 of `equity.csv`. If `files` does not contain it, of the columns `time` (ms since the
+     * epoch) and `equity` as little-endian float64, because their text would take longer than the run.
+     */
+    readonly equity: string;
+  };
   /** Reason for each statistic that is `null`, keyed by its path, such as `risk.sharpe`. */
   readonly undefined: Readonly<Record<string, UndefinedReason>>;
   /** Statistics in another library's conventions; present with `--profile`. */

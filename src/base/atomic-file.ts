@@ -5,8 +5,6 @@ import { isSystemError } from './errors.ts';
 import { ownerName, ownerState } from './file-owner.ts';
 
 export interface AtomicWriteOptions {
-  /** Permissions of the new file; by default as the umask allows. */
-  readonly mode?: number;
   /** Fails with `EEXIST` instead of replacing an existing file. */
   readonly exclusive?: boolean;
   /** Called with the path of the complete temporary file. If it throws, nothing is replaced. */
@@ -20,21 +18,37 @@ export interface AtomicWriteOptions {
  * see either the old or the complete new content, even after a crash; the new content is durable
  * when this resolves. The temporary name is unpredictable, so that no one can place a symbolic link
  * there.
+ *
+ * @param options.mode permissions of the new file; by default as the umask allows
  */
 export async function writeAtomically(
   path: string,
   parts: Iterable<string | Uint8Array> | AsyncIterable<Uint8Array>,
-  { mode, exclusive = false, check, keepAbandoned = false }: AtomicWriteOptions = {},
+  { mode, ...options }: AtomicWriteOptions & { readonly mode?: number } = {},
 ): Promise<void> {
-  const temporary = temporaryOf(path);
-  const file = await open(temporary, 'wx', mode);
-  try {
+  const fill = async (temporary: string): Promise<void> => {
+    const file = await open(temporary, 'wx', mode);
     try {
       for await (const part of parts) await file.writeFile(part);
       await file.sync();
     } finally {
       await file.close();
     }
+  };
+  await fillAtomically(path, fill, options);
+}
+
+/**
+ * Lets `fill` create a durable file at a temporary path, then replaces `path` as `writeAtomically` does.
+ */
+export async function fillAtomically(
+  path: string,
+  fill: (temporary: string) => Promise<void>,
+  { exclusive = false, check, keepAbandoned = false }: AtomicWriteOptions = {},
+): Promise<void> {
+  const temporary = temporaryOf(path);
+  try {
+    await fill(temporary);
     await check?.(temporary);
     if (exclusive) {
       await link(temporary, path);

@@ -134,7 +134,6 @@ async function writeDataset(dir: string, bars: Bars, options: ImportOptions): Pr
     await mkdir(draft);
     await mkdir(old);
     await writeParquet(dataFile(draft, manifest), bars, BAR_COLUMNS);
-    await flushFile(dataFile(draft, manifest));
     await writeAtomically(join(draft, MANIFEST), [`${JSON.stringify(manifest, null, 2)}\n`]);
     await flushDirectory(draft);
     if (replace) await rename(target, join(old, symbol)).catch(ignoreAbsence);

@@ -1,7 +1,8 @@
+import { open } from 'node:fs/promises';
 import { doublesOf, CHUNK_ROWS, quoteText, withDuckDB } from './duckdb.ts';
 
 /**
- * Writes a Parquet file with `time`, ms since the epoch, as a UTC timestamp and doubles in the other
+ * Writes a durable Parquet file with `time`, ms since the epoch, as a UTC timestamp and doubles in the other
  * columns. Passes the rows to DuckDB in chunks, so that a long history is not in memory twice.
  *
  * @param names order of the columns in the file
@@ -37,4 +38,10 @@ export async function writeParquet<Name extends string>(
         `TO ${quoteText(path)} (FORMAT parquet, PARQUET_VERSION v2, COMPRESSION snappy)`,
     );
   });
+  const file = await open(path, 'r+');
+  try {
+    await file.sync();
+  } finally {
+    await file.close();
+  }
 }

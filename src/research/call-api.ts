@@ -51,6 +51,16 @@ export async function read<T = unknown>(ask: Ask, path: string, signal?: AbortSi
   return bodyOf(await ask('GET', path, undefined, { signal })) as T;
 }
 
+/** Turns the error `not_found` of a reading into undefined. */
+export async function ifExists<T>(reading: Promise<T>): Promise<T | undefined> {
+  try {
+    return await reading;
+  } catch (error) {
+    if (error instanceof ServiceError && error.code === 'not_found') return undefined;
+    throw error;
+  }
+}
+
 /** @throws ServiceError the API's own error, if it responds with one. */
 export async function send<T = unknown>(
   ask: Ask,

@@ -2,7 +2,7 @@ import { deflatedSharpe } from '../backtest/deflated-sharpe.ts';
 import { returnsOf, sampleEquity } from '../backtest/returns.ts';
 import type { Summary } from '../backtest/summary.ts';
 import { ServiceError } from '../base/errors.ts';
-import { at, LONGEST_FILE, read, type Ask } from './call-api.ts';
+import { at, ifExists, LONGEST_FILE, read, type Ask } from './call-api.ts';
 import { parseCsv } from './parse-csv.ts';
 
 /** Most combinations of parameters in one sweep. */
@@ -47,7 +47,7 @@ export function ranked(trials: readonly Trial[], metric: string): Trial[] {
 
 /**
  * Computes the deflated Sharpe ratio of the trial with the highest Sharpe ratio, from the equity of its
- * run. Returns null if no trial has a Sharpe ratio or the equity file is too long.
+ * run. Returns null if no trial has a Sharpe ratio or the run is too long to read its equity.
  * @param trials all trials of the sweep, after each has ended.
  */
 export async function deflatedSharpeOf(
@@ -58,8 +58,9 @@ export async function deflatedSharpeOf(
   const [best] = ranked(trials, SHARPE);
   if (best?.figures?.[SHARPE] === undefined) return null;
   const { task_id } = best;
-  const file = await read<string>(ask, at`/tasks/${task_id}/files/equity.csv`, signal);
-  if (file.length >= LONGEST_FILE) return null;
+  const path = at`/tasks/${task_id}/files/equity.csv`;
+  const file = await ifExists(read<string>(ask, path, signal));
+  if (file === undefined || file.length >= LONGEST_FILE) return null;
   const rows = parseCsv(file);
   const { equity, conventions } = await read<Pick<Summary, 'equity' | 'conventions'>>(
     ask,

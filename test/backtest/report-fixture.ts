@@ -168,6 +168,7 @@ function syntheticSummary(result: ReportInput['result']): Summary {
         remedy: 'Trade less often, or check the fee model against your broker’s price list.',
       },
     ],
+    files: ['equity.parquet'],
     hashes: { events: hash('events'), trades: hash('trades'), equity: hash('equity') },
   };
 }

@@ -49,7 +49,7 @@ it('a long run has a page of bounded size that names the files with all data', (
   expect(page).toContain(
     '2,000 trades with the largest profits and losses of 15,000; trades.csv contains all',
   );
-  expect(page).toContain('equity.csv contains all');
+  expect(page).toContain('equity.parquet contains all');
 });
 
 it('a page of many instruments says how many are omitted', () => {

@@ -672,13 +672,17 @@ describe('a fact that the demo lacks', () => {
     expect(answer).toContain('The newest is version 2, of 2025: signed');
   });
 
-  it('says that a curve is too long to read', async () => {
+  it.each([
+    ['too long to read', { '/tasks/t/files/equity.csv': 'x'.repeat(LONGEST_FILE) }, 'longer than'],
+    ['not written as text', {}, 'missing'],
+  ])('says that a curve is %s, and where the report is', async (_, files, reason) => {
     const { answer } = await answerFrom('When was the deepest drawdown?', {
       '/bots/b': PLAIN_BOT,
       '/tasks': { items: [task] },
       '/tasks/t/result': { bot: { slug: 'b' }, window },
-      '/tasks/t/files/equity.csv': 'x'.repeat(LONGEST_FILE),
+      ...files,
     });
-    expect(answer).toContain('equity.csv of this run is longer than I read');
+    expect(answer).toContain(`equity.csv of this run is ${reason}`);
+    expect(answer).toContain('/tasks/t/files/report.html');
   });
 });

@@ -74,8 +74,11 @@ describe('a backtest', () => {
     const result = await get(`/tasks/${task_id}/result`);
     expect(result).toMatchObject({ status: 200, body: { run_id: task_id, bot: { slug: 'sma' } } });
     const { body: list } = await get(`/tasks/${task_id}/files`);
-    const files = ['equity.csv', 'events.ndjson', 'report.html', 'summary.json', 'trades.csv'];
+    const { files } = result.body as { files: string[] };
+    expect(files).toHaveLength(6);
     expect(list).toEqual({ files });
+    const { headers } = await get(`/tasks/${task_id}/files/equity.parquet`);
+    expect(headers.get('content-type')).toBe('application/octet-stream');
     const equity = await get(`/tasks/${task_id}/files/equity.csv`);
     expect(equity).toMatchObject({ status: 200, body: /^time,equity,drawdown\n(.+\n){274}$/ });
     expect(equity.headers.get('content-disposition')).toBe('attachment');

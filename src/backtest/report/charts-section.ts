@@ -28,7 +28,7 @@ const RANGE_BUTTONS = html`<div class="range" role="group" aria-label="Range of 
 </div>`;
 
 export function equitySection(
-  { result, currency, benchmark }: ReportInput,
+  { summary, result, currency, benchmark }: ReportInput,
   curve: Curve,
   deepest: Drawdown,
   dateOnly: boolean,
@@ -49,8 +49,9 @@ export function equitySection(
     );
   }
   if (curve.time.length < time.length) {
+    const file = summary.files.includes('equity.csv') ? 'equity.csv' : 'equity.parquet';
     sentences.push(
-      `The chart shows ${formatCount(curve.time.length)} of ${formatCount(time.length)} points, including the lows and highs; equity.csv contains all.`,
+      `The chart shows ${formatCount(curve.time.length)} of ${formatCount(time.length)} points, including the lows and highs; ${file} contains all.`,
     );
   }
   const key = (name: string, text: string): Html =>

@@ -218,7 +218,7 @@ function ordersSection(summary: Summary, currency: string): Html {
 }
 
 function provenanceSection(summary: Summary): Html {
-  const { run_id, version, engine, lock, hashes } = summary;
+  const { run_id, version, engine, lock, files, hashes } = summary;
   const strategy: readonly (readonly [string, string])[] =
     typeof lock.strategy === 'string'
       ? [['Strategy', lock.strategy]]
@@ -232,7 +232,8 @@ function provenanceSection(summary: Summary): Html {
     ...Object.entries(lock.data).map(([symbol, hash]) => [`Data ${symbol}`, hash] as const),
     ['Events', hashes.events],
     ['Trades', hashes.trades],
-    ['Equity', hashes.equity],
+    [files.includes('equity.csv') ? 'Equity' : 'Equity, columns', hashes.equity],
+    ['Files', files.join(', ')],
   ];
   return html`<section aria-labelledby="provenance">
     <h2 id="provenance">What determines this result</h2>

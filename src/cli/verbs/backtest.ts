@@ -11,7 +11,8 @@ export const verb = defineVerb({
   summary: 'run a bot over its history and report the results',
   description:
     'Runs the bot over its history on this machine: no server, no login, no network. Writes ' +
-    'summary.json, events.ndjson, trades.csv, equity.csv and report.html.',
+    'summary.json, events.ndjson, trades.csv, equity.parquet and report.html, and equity.csv unless ' +
+    'the run has more than 200,000 bars.',
   arguments: {
     file: { description: 'bot file, YAML or JSON', complete: 'file' },
   },
@@ -26,6 +27,11 @@ export const verb = defineVerb({
     to: { value: 'date', description: 'last day, which overrides the spec' },
     ...DATA_OPTIONS,
     out: { value: 'dir', description: 'directory for the result files', complete: 'directory' },
+    equity: {
+      value: 'format',
+      description: 'also write equity.csv for a run of more than 200,000 bars',
+      choices: ['csv'],
+    },
     profile: {
       value: 'library',
       description: 'also report figures by the conventions of another library',
@@ -140,7 +146,9 @@ export const verb = defineVerb({
     }
     const lock = withOutside(job.lock, outcome.traces?.outside);
     const marked = { ...outcome, summary: { ...outcome.summary, lock } };
-    const { summary, report } = await writeRun(directory, job, marked);
+    const { summary, report } = await writeRun(directory, job, marked, {
+      hasEquityCsv: options.equity === 'csv',
+    });
     const answer: Answer = {
       data: summary,
       show(out) {

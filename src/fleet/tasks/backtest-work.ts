@@ -1,7 +1,7 @@
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { backtest, type Outcome } from '../../backtest/backtest.ts';
-import { RUN_FILES, writeRun } from '../../backtest/run-files.ts';
+import { writeRun } from '../../backtest/run-files.ts';
 import type { BacktestJob } from '../../backtest/job.ts';
 import type { Summary } from '../../backtest/summary.ts';
 import type { Bundle } from '../../bots/bundle.ts';
@@ -87,8 +87,6 @@ export async function fileRun(
 ): Promise<Pick<BacktestDone, 'summary' | 'files'>> {
   await mkdir(directory, { recursive: true, mode: 0o700 });
   const { summary } = await writeRun(directory, job, outcome);
-  for (const name of RUN_FILES) {
-    await gzipFile(join(directory, name));
-  }
-  return { summary, files: RUN_FILES };
+  for (const name of summary.files) await gzipFile(join(directory, name));
+  return { summary, files: summary.files };
 }

@@ -1,6 +1,6 @@
 import { ServiceError } from '../../base/errors.ts';
 import { formatInstant } from '../../base/format.ts';
-import { at, LONGEST_FILE, read, withQuery, type Ask } from '../call-api.ts';
+import { at, ifExists, LONGEST_FILE, read, withQuery, type Ask } from '../call-api.ts';
 import type { Citation } from '../answering.ts';
 import type { Prompt } from './prompt.ts';
 
@@ -334,12 +334,12 @@ export async function twoNewestRuns(facts: Facts): Promise<readonly [Run, Run]> 
   );
 }
 
-/** A file of a run, whole. @throws ServiceError */
+/** A file of a run, whole. A long run has no `equity.csv`. @throws ServiceError */
 export async function fileOf({ get }: Facts, run: Run, name: string): Promise<Source<string>> {
-  const file = await get<string>(at`/tasks/${run.task.task_id}/files/${name}`);
-  if (file.data.length < LONGEST_FILE) return file;
+  const file = await ifExists(get<string>(at`/tasks/${run.task.task_id}/files/${name}`));
+  if (file !== undefined && file.data.length < LONGEST_FILE) return file;
   throw missing(
-    `${name} of this run is longer than I read`,
+    `${name} of this run is ${file === undefined ? 'missing' : 'longer than I read'}`,
     `Its report has it: see \`GET /tasks/${run.task.task_id}/files/report.html\`.`,
   );
 }
