@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { EngineConfig } from '../../src/engine/config.ts';
+import { NO_RISK_LIMITS, type EngineConfig } from '../../src/engine/config.ts';
 import type { OrderRequest } from '../../src/engine/orders/order.ts';
 import { bars, DAY, flat, MARGIN, play, START } from './market.ts';
 import type { Candle, FillRow, Play, Played } from './market.ts';
@@ -347,6 +347,25 @@ describe('the time in force', () => {
     const toomuch = of(100.5);
     expect(toomuch.fills).toEqual([]);
     expect(toomuch.ends).toEqual([[1, 1, 'canceled', 'not_filled_at_once']]);
+  });
+
+  it('fok fills nothing if only a part of it is within the limits at its fill', () => {
+    const run = play({
+      bars: bars(flat(4)),
+      config: { account: MARGIN, cash: 1000, risk: { ...NO_RISK_LIMITS, max_position_pct: 0.3 } },
+      script: {
+        0: ({ buy }) => buy(3),
+        1({ sell }) {
+          sell(2, { reduceOnly: true });
+          sell(5, { timeInForce: 'fok' });
+        },
+      },
+    });
+    expect(run.fills).toEqual([
+      [1, 1, 3, 100],
+      [2, 2, -2, 100],
+    ]);
+    expect(run.ends).toEqual([[2, 3, 'denied', 'max_position_pct']]);
   });
 });
 

@@ -198,11 +198,12 @@ export class SimulatedExecution implements OrderExecution {
     if (quantity === 0) return NONE;
     const denial = this.#gate.denialAtFill(order, sign * wanted, reference);
     const closing = denial === undefined ? Infinity : this.#closingUnits(order);
-    if (closing === 0) {
+    const isCut = closing < quantity;
+    if (closing === 0 || (isCut && order.timeInForce === 'fok')) {
       this.#book.end(order, order.filled === 0 ? 'denied' : 'canceled', denial!);
       return NONE;
     }
-    quantity = Math.min(quantity, closing);
+    if (isCut) quantity = closing;
     const price = slippedPrice(config.slippage, order, reference, quantity, volume);
     if (this.#isBeyondCollar(order, price)) {
       // At a venue, a stop order becomes a stop-limit, which continues to work.
