@@ -178,6 +178,8 @@ class Reports {
     const { log, onEvent } = this.#options;
     const wait = 1000 * (error.retryAfterSeconds ?? 1) + LATE_BY_MS;
     if (this.#epoch !== null || this.#wasFenced) {
+      // An end that is being reported must not send a report of a claim that is lost.
+      this.#epoch = null;
       onEvent({ kind: 'fenced' });
       return undefined;
     }
