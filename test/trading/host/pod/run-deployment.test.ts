@@ -317,13 +317,14 @@ test.concurrent('processes and reports new bars while the venue does not answer'
   const { exchange, server, bar } = world;
   const run = await world.begin();
   await bar(100);
-  exchange.fail('GET /order', { kind: 'slow', ms: 900 }, { kind: 'lost_before' });
+  exchange.faults.add({ on: 'GET /order', action: { kind: 'lost_before' } });
   await bar(ACTS.buy);
   for (let i = 0; i < 5; i += 1) await bar(100);
   await vi.waitFor(() => {
     expect(server.events.filter(({ kind }) => kind === 'data.bars')).toHaveLength(7);
   }, soon);
   expect(exchange.orders).toEqual([]);
+  exchange.faults.clear();
   await vi.waitFor(() => expect(server.state?.positions).toEqual({ [BTC]: 1 }), soon);
   expect(exchange.orders).toHaveLength(1);
   run.stop();
