@@ -58,11 +58,13 @@ async function measureAppends(size: number, count: number): Promise<Pair[]> {
   let seq = 1;
   const pairs = await alternate(ROUNDS, {
     floor() {
-      const written = batchesOf(count, () => fills(size).map((event) => rowOf(event, ++seq)));
+      const written = Array.from({ length: count }, () =>
+        fills(size).map((event) => rowOf(event, ++seq)),
+      );
       return timeOf(() => written.forEach((rows) => insertAll(rows)));
     },
     ours() {
-      const written = batchesOf(count, () => fills(size));
+      const written = Array.from({ length: count }, () => fills(size));
       return timeOf(async () => {
         for (const events of written) {
           await storage.write((tx) => appendEvents(tx, bot, NOW, events));
@@ -99,10 +101,6 @@ async function measureReads(work: 'read' | 'replay'): Promise<Pair[]> {
   });
   database.close();
   return pairs;
-}
-
-function batchesOf<T>(count: number, make: () => T): T[] {
-  return Array.from({ length: count }, make);
 }
 
 function fills(count: number): NewEvent[] {
