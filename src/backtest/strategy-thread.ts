@@ -162,7 +162,7 @@ class StrategyThread {
   }
 
   async #execute(
-    { instruments, params, config, signals }: Parameters<Execute>[0],
+    { instruments, params, config, signals, ignoresWakeOn }: Parameters<Execute>[0],
     options: ExecuteOptions,
   ): ReturnType<Execute> {
     const { timeoutMs, signal, onProgress, onTraces } = options;
@@ -185,7 +185,7 @@ class StrategyThread {
     this.#worker.ref();
     try {
       this.#port.postMessage({
-        run: { setup: { instruments, params, config, signals }, timeoutMs },
+        run: { setup: { instruments, params, config, signals, ignoresWakeOn }, timeoutMs },
       } satisfies Question);
       const { done, traces } = await promise;
       onTraces?.(traces);

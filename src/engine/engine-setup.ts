@@ -28,6 +28,8 @@ export interface EngineSetup<P extends Params = Params> {
    * appended to such a run.
    */
   readonly computations?: SharedComputations | undefined;
+  /** Whether the strategy is called in every step, despite its `wakeOn`. */
+  readonly ignoresWakeOn?: boolean | undefined;
   /** Outputs of models. They must exist for a bar before `advance` reaches it. */
   readonly signals?: Signals | undefined;
 }

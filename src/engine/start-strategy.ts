@@ -10,7 +10,7 @@ import { WakeUp } from './wake-up.ts';
 
 /** Creates the strategy of a run, with its indicators, in the first step. @throws StrategyError */
 export function startStrategy(
-  { strategy, params: values, config, computations }: EngineSetup,
+  { strategy, params: values, config, computations, ignoresWakeOn }: EngineSetup,
   run: RunState,
   broker: Broker,
 ): void {
@@ -28,7 +28,7 @@ export function startStrategy(
       run.series = series;
     }
     const condition = strategy.wakeOn?.(indicators, params);
-    if (condition !== undefined) run.wakeUp = new WakeUp(run, condition);
+    if (condition !== undefined && !ignoresWakeOn) run.wakeUp = new WakeUp(run, condition);
     run.series?.close();
     const random = seededRandom(config.seed);
     const started = strategy.create({ params, instruments, indicators, broker, random });

@@ -1,9 +1,9 @@
 import type { DataReading } from '../../bots/data-checks.ts';
-import type { BotCheck, LoadModule } from '../../bots/load-bot.ts';
+import type { Bot, BotCheck, LoadModule } from '../../bots/load-bot.ts';
 import { ServiceError, formatProblem, type Problem } from '../../base/errors.ts';
 import { formatCountOf } from '../../base/format.ts';
 import { DATA_OPTIONS } from '../data-options.ts';
-import { defineVerb } from '../verb.ts';
+import { defineVerb, type Context } from '../verb.ts';
 
 interface FileReport {
   readonly file: string;
@@ -23,20 +23,29 @@ export const verb = defineVerb({
   arguments: {
     files: { description: 'bot files, YAML or JSON', variadic: true, complete: 'file' },
   },
-  options: DATA_OPTIONS,
+  options: {
+    ...DATA_OPTIONS,
+    checkWake: {
+      description:
+        'run each bot with and without its wakeOn, and name the first event that differs',
+    },
+  },
   settings: ['catalogue_dir', 'strategy_timeout_seconds', 'strategy_memory_mb'],
   examples: [
     'validate bot.yaml',
     'validate bots/*.yaml --json | jq .files[].problems',
     'validate bot.yaml --repair drop',
+    'validate bot.yaml --check-wake',
   ],
-  async run(context, args, { columns, repair }) {
+  async run(context, args, { columns, repair, checkWake }) {
     const catalogueDir = context.settings.catalogue_dir;
     const files: FileReport[] = [];
     const { ownStrategiesOf } = await import('../own-strategies.ts');
     for (const file of args.files) {
       const strategies = ownStrategiesOf(context);
-      files.push(await report(file, strategies.load, { catalogueDir, columns, repair }));
+      const found = await report(file, strategies.load, { catalogueDir, columns, repair });
+      const isRun = checkWake && found.valid;
+      files.push(isRun ? await withWake(found, context, { columns, repair }) : found);
       await strategies.close();
     }
     for (const { file, notes } of files) {
@@ -85,6 +94,39 @@ async function report(file: string, load: LoadModule, reading: DataReading): Pro
     const message = [error.message, error.remedy].filter(Boolean).join('. ');
     const problem = { file, code: error.code, message };
     return { file, valid: false, hash: null, problems: [problem], notes: [] };
+  }
+}
+
+/** The report with the result of running the bot with and without `wakeOn`. */
+async function withWake(
+  found: FileReport,
+  context: Context,
+  overrides: Pick<DataReading, 'columns' | 'repair'>,
+): Promise<FileReport> {
+  const { loadBot } = await import('../../bots/load-bot.ts');
+  const { wakeDifference } = await import('../../bots/check-wake.ts');
+  const { ownStrategiesOf } = await import('../own-strategies.ts');
+  const { file, notes } = found;
+  const strategies = ownStrategiesOf(context);
+  const { catalogue_dir: catalogueDir, strategy_timeout_seconds: seconds } = context.settings;
+  const options = { catalogueDir, timeoutMs: seconds * 1000, signal: context.signal };
+  const invalid = (problem: Omit<Problem, 'file'>): FileReport => ({
+    ...found,
+    valid: false,
+    hash: null,
+    problems: [{ file, ...problem }],
+  });
+  try {
+    const load = (): Bot =>
+      loadBot(file, { params: {}, from: undefined, to: undefined, ...overrides }, strategies.load);
+    const message = await wakeDifference(load, options);
+    if (message !== undefined) return invalid({ code: 'wake_on_differs', message });
+    return { ...found, notes: [...notes, 'the events are the same with and without wakeOn'] };
+  } catch (error) {
+    if (!(error instanceof ServiceError) || error.code === 'interrupted') throw error;
+    return invalid({ code: error.code, message: error.message });
+  } finally {
+    await strategies.close();
   }
 }
 
