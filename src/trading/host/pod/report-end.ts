@@ -28,7 +28,7 @@ export async function reportEnd(
   const state = hosted.session?.state() ?? journal.state;
   const end = { outcome, verified, orders, error, state, steps: journal.steps };
   if (claim === 'gone' && verified) await keepEnd();
-  if (server === undefined || claim === 'gone' || !server.hasClaim) return end;
+  if (server === undefined || claim === 'gone') return end;
   const answer = await server.end(
     {
       outcome: outcome === 'finished' ? 'stopped' : outcome,
@@ -38,7 +38,9 @@ export async function reportEnd(
     },
     REPORT_WITHIN_MS,
   );
-  if (answer === undefined) log.warn('the end could not be reported to the server');
+  if (answer === undefined && server.hasClaim) {
+    log.warn('the end could not be reported to the server');
+  }
   const isOver = isFinal && verified && (outcome === 'failed' || answer?.command !== 'trade');
   if (answer !== undefined && isOver) await keepEnd();
   return end;

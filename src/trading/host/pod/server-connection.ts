@@ -111,15 +111,15 @@ class Reports {
 
   /**
    * Reports the rest of the log and the end, and then nothing further.
-   * @returns undefined if the server cannot be reached, does not know the deployment, or lacks a part
-   *   of the log, which another process may report.
+   * @returns undefined without a claim, or if the server cannot be reached, does not know the
+   *   deployment, or lacks a part of the log, which another process may report.
    */
   async end(ended: Ended, withinMs: number): Promise<RunnerAnswer | undefined> {
     const { signal } = this.#options;
     const until = performance.now() + withinMs;
     this.#isEnding = true;
     this.#wake.resolve();
-    // A report that is under way may never be answered.
+    // A report that is under way may bring the claim, or may never be answered.
     await Promise.race([this.#running, delay(withinMs / 2, undefined, { ref: false })]);
     for (;;) {
       const left = until - performance.now();
