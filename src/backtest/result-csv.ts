@@ -23,7 +23,8 @@ export const EQUITY_COLUMNS = ['time', 'equity', 'drawdown'] as const;
  * gets a leading apostrophe, as OWASP recommends. Numbers do not.
  */
 export function csvCell(value: string | number | boolean): string {
-  const text = typeof value === 'string' ? value.replace(/^[=+\-@\t\r]/, "'$&") : String(value);
+  if (typeof value !== 'string') return String(value);
+  const text = value.replace(/^[=+\-@\t\r]/, "'$&");
   return /[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 
@@ -32,13 +33,13 @@ export function* tradeLines({ trades, openTrades }: RunResult): Generator<string
   yield `${TRADE_COLUMNS.join(',')}\n`;
   for (const [status, list] of [['closed', trades] as const, ['open', openTrades] as const]) {
     for (const trade of list) {
-      const row = {
-        ...trade,
-        entry_time: new Date(trade.entry_time).toISOString(),
-        exit_time: new Date(trade.exit_time).toISOString(),
-        status,
-      };
-      yield `${TRADE_COLUMNS.map((column) => csvCell(row[column])).join(',')}\n`;
+      const cells = TRADE_COLUMNS.map((column) => {
+        if (column === 'status') return status;
+        const value = trade[column];
+        const isTime = column === 'entry_time' || column === 'exit_time';
+        return isTime ? new Date(value).toISOString() : csvCell(value);
+      });
+      yield `${cells.join(',')}\n`;
     }
   }
 }

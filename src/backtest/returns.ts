@@ -40,11 +40,14 @@ export function sampleEquity(
 
 /** @returns `value / highest so far - 1`, at most 0; `peak` is the highest value at the start */
 export function drawdownsOf(equity: Float64Array, peak = -Infinity): Float64Array {
+  const drawdowns = new Float64Array(equity.length);
   let highest = peak;
-  return equity.map((value) => {
+  for (let i = 0; i < equity.length; i++) {
+    const value = equity[i]!;
     highest = Math.max(highest, value);
-    return value / highest - 1;
-  });
+    drawdowns[i] = value / highest - 1;
+  }
+  return drawdowns;
 }
 
 /** Simple returns between consecutive samples. */

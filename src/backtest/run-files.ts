@@ -50,7 +50,8 @@ export async function writeRun(
   if (isMainThread) setFlagsFromString('--heap-growing-percent=30');
   const path = (name: string): string => join(directory, name);
   const { time, equity, initialCash } = result;
-  const drawdown = drawdownsOf(equity, initialCash).map((value) => Math.max(-1, value));
+  const drawdown = drawdownsOf(equity, initialCash);
+  for (let i = 0; i < drawdown.length; i++) drawdown[i] = Math.max(-1, drawdown[i]!);
   const curve: EquityCurve = { time, equity, drawdown };
   const hasCsv = options.hasEquityCsv === true || equity.length <= MOST_CSV_STEPS;
   // A file of an earlier run in this directory would contradict the other files.

@@ -112,8 +112,8 @@ interface Table {
   readonly columns: readonly string[];
   /** SQL expression of a column of dates or timestamps; undefined for texts and numbers. */
   readonly instant: (position: number) => string | undefined;
-  /** SQL condition for a row with more fields than columns. */
-  readonly isTooLong: string;
+  /** SQL condition for a row with more fields than columns; undefined if there can be none. */
+  readonly isTooLong?: string;
 }
 
 function textTable(csv: CsvFile): Table {
@@ -144,7 +144,6 @@ async function parquetTable(connection: DuckDBConnection, path: string): Promise
       if (types[position] === 'TIMESTAMP WITH TIME ZONE') return column;
       return /^(DATE|TIMESTAMP)/.test(types[position]!) ? `${column}::TIMESTAMP` : undefined;
     },
-    isTooLong: 'false',
   };
 }
 
@@ -160,10 +159,9 @@ async function readColumns(
   const { close } = layout;
   const { open: first = close, high = close, low = close } = layout;
   const numbers = [first, high, low, close, layout.volume].map(number);
-  const expressions = [time.sql, ...numbers, table.isTooLong].map(
-    (value) => `coalesce((${value})::DOUBLE, 'NaN'::DOUBLE)`,
-  );
-  const result = await connection.stream(`SELECT ${expressions.join(', ')} FROM ${table.from}`);
+  const expressions = [time.sql, ...numbers, table.isTooLong ?? []].flat();
+  const doubles = expressions.map((value) => `coalesce((${value})::DOUBLE, 'NaN'::DOUBLE)`);
+  const result = await connection.stream(`SELECT ${doubles.join(', ')} FROM ${table.from}`);
 
   const tooLong = new Set<number>();
   let columns = allocateBars(Math.max(table.rows, 2 * CHUNK_ROWS));
@@ -173,9 +171,11 @@ async function readColumns(
     for (const [position, name] of BAR_COLUMNS.entries()) {
       columns[name].set(doublesOf(chunk, position), filled);
     }
-    const isTooLong = doublesOf(chunk, BAR_COLUMNS.length);
-    for (let row = 0; row < isTooLong.length; row++) {
-      if (isTooLong[row] === 1) tooLong.add(filled + row + 1);
+    if (table.isTooLong !== undefined) {
+      const isTooLong = doublesOf(chunk, BAR_COLUMNS.length);
+      for (let row = 0; row < isTooLong.length; row++) {
+        if (isTooLong[row] === 1) tooLong.add(filled + row + 1);
+      }
     }
     filled += chunk.rowCount;
   }
