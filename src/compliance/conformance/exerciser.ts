@@ -2,7 +2,7 @@ import type { Instrument } from '../../engine/instrument.ts';
 import type { Order, OrderRequest } from '../../engine/orders/order.ts';
 import { defineStrategy, type Broker, type Fill, type Strategy } from '../../engine/strategy.ts';
 
-/** What an action at a bar can use. */
+/** The broker and the instruments for an action at a bar. */
 export interface ActContext {
   readonly broker: Broker;
   readonly instruments: readonly Instrument[];
