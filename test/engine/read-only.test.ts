@@ -2,12 +2,15 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { NO_RISK_LIMITS } from '../../src/engine/config.ts';
+import { Engine } from '../../src/engine/engine.ts';
+import { bollinger } from '../../src/engine/indicators/bollinger.ts';
+import { above } from '../../src/engine/series/condition.ts';
 import type { Order, OrderRequest } from '../../src/engine/orders/order.ts';
 import { integer, choice } from '../../src/engine/params.ts';
 import { defineStrategy } from '../../src/engine/strategy.ts';
 import { runs } from '../length.ts';
-import { bars, flat, MARGIN, play } from './market.ts';
-import type { Played, Scene } from './market.ts';
+import { bars, ENGINE_DEFAULTS, flat, MARGIN, play } from './market.ts';
+import type { Candle, Played, Scene } from './market.ts';
 import { enact, namedMarkets, scenario } from './scenario.ts';
 
 /** Built-in objects of JavaScript, which belong to the process, not to a run. */
@@ -64,6 +67,8 @@ function attempt<T>(action: () => T): T | undefined {
     return undefined;
   }
 }
+
+const candle = (price: number): Candle => [price, price, price, price];
 
 const WEIRD = [undefined, null, Number.NaN, -1, 1e9, '1', 'close', true, {}, [], () => 7] as const;
 
@@ -155,6 +160,39 @@ describe('a run', () => {
     );
     // At least broker, instruments, views and their classes.
     expect(attacked).toBeGreaterThan(20);
+  });
+
+  it('has the same declared series if its strategy writes to them', () => {
+    const read = (isAttacked: boolean): unknown[] => {
+      const values: unknown[] = [];
+      const strategy = defineStrategy({
+        name: 'reader',
+        description: 'Reads declared series.',
+        params: {},
+        indicators: ({ instruments: [x] }) => ({
+          x,
+          bands: bollinger(x.close, 3),
+          isHigh: above(x.close, 3),
+        }),
+        create({ indicators: { x, bands, isHigh } }) {
+          return {
+            onBar() {
+              values.push([x.close.value, bands.upper.value, bands.lower.ago(1)]);
+              const found = reachable([x, bands, isHigh]);
+              expect([...found].filter((one) => ArrayBuffer.isView(one))).toEqual([]);
+              if (isAttacked) for (const one of found) deface(one);
+            },
+          };
+        },
+      });
+      const instruments = [{ symbol: 'X', bars: bars([1, 2, 4, 7, 5, 6].map(candle)) }];
+      const engine = new Engine({ instruments, strategy, params: {}, config: ENGINE_DEFAULTS });
+      while (engine.advance(1));
+      return values;
+    };
+    const plain = read(false);
+    expect(read(true)).toEqual(plain);
+    expect(read(false)).toEqual(plain);
   });
 
   it('is unaffected if its strategy changes a request afterwards', () => {

@@ -8,7 +8,7 @@ import { Rsi, rsi } from '../../src/engine/indicators/rsi.ts';
 import { Sma, sma } from '../../src/engine/indicators/sma.ts';
 import { difference, lag, log, ratio } from '../../src/engine/indicators/arithmetic.ts';
 import type { Computation } from '../../src/engine/series/computation.ts';
-import { crossedAbove, crossedBelow } from '../../src/engine/series/condition.ts';
+import { crossedAbove, crossedBelow, crossing } from '../../src/engine/series/condition.ts';
 import type { BarSeries, Series } from '../../src/engine/series/declared-series.ts';
 import { stepsOf } from '../../src/engine/steps.ts';
 import { defineStrategy } from '../../src/engine/strategy.ts';
@@ -267,6 +267,13 @@ describe('a declaration is rejected', () => {
     expect(() =>
       seen({ markets: { X: rising }, indicators }, ({ indicators: x }) => sma(x.close, 3)),
     ).toThrow('sma must be declared in indicators(), before the run');
+  });
+
+  it('in the run, if it is a condition', () => {
+    const indicators = ({ instruments: [x] }: IndicatorContext): Series => x.close;
+    expect(() =>
+      seen({ markets: { X: rising }, indicators }, ({ indicators: close }) => crossing(close, 3)),
+    ).toThrow('conditions belong in wakeOn(); in the run, compare values or use crossedAbove()');
   });
 
   it('with inputs of another run', () => {

@@ -33,27 +33,27 @@ Object.freeze(Condition);
 
 /** True at a step at which `a` crosses `b` in either direction; see {@link crossedAbove}. */
 export function crossing(a: Series, b: Series | number): Condition {
-  return new Condition(new Crossing(a, b, 'either'));
+  return declared(a, new Crossing(a, b, 'either'));
 }
 
 /** True at a step at which `a` crosses above `b`; see {@link crossedAbove}. */
 export function crossingAbove(a: Series, b: Series | number): Condition {
-  return new Condition(new Crossing(a, b, 'above'));
+  return declared(a, new Crossing(a, b, 'above'));
 }
 
 /** True at a step at which `a` crosses below `b`; see {@link crossedBelow}. */
 export function crossingBelow(a: Series, b: Series | number): Condition {
-  return new Condition(new Crossing(a, b, 'below'));
+  return declared(a, new Crossing(a, b, 'below'));
 }
 
 /** True while `a` is above `b`; false while either is NaN. */
 export function above(a: Series, b: Series | number): Condition {
-  return new Condition(new Order(a, b, 'above'));
+  return declared(a, new Order(a, b, 'above'));
 }
 
 /** True while `a` is below `b`; false while either is NaN. */
 export function below(a: Series, b: Series | number): Condition {
-  return new Condition(new Order(a, b, 'below'));
+  return declared(a, new Order(a, b, 'below'));
 }
 
 /**
@@ -76,6 +76,16 @@ export function any(...conditions: readonly [Condition, ...Condition[]]): Condit
 /** True while all conditions are true. */
 export function all(...conditions: readonly [Condition, ...Condition[]]): Condition {
   return new Condition(new Combination(conditions.map(testOf), false));
+}
+
+/** A condition object is always true, so one in `onBar` would be a mistake. */
+function declared(series: Series, test: Test): Condition {
+  if (stateOf(series).graph.isClosed) {
+    throw new Error(
+      'conditions belong in wakeOn(); in the run, compare values or use crossedAbove()',
+    );
+  }
+  return new Condition(test);
 }
 
 /** Whether the current step took `a` above `b`: it is above, and was not at the step before. */

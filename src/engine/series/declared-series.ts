@@ -3,6 +3,8 @@ import type { IndicatorKind } from './computation.ts';
 
 /** The indicators of a run. */
 interface Declarations {
+  /** Whether the run has begun. */
+  readonly isClosed: boolean;
   declare<P extends readonly unknown[], M, L extends string>(
     kind: IndicatorKind<P, M, L>,
     inputs: readonly Series[],

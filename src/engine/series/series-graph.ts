@@ -34,7 +34,7 @@ export class SeriesGraph {
   readonly #nodes: Node[] = [];
   readonly #declared = new Map<string, Lines<string>>();
   readonly #shared: SharedComputations | undefined;
-  #isClosed = false;
+  isClosed = false;
 
   /** @param shared is extended by the computations of this run. */
   constructor(source: SeriesSource, shared?: SharedComputations) {
@@ -62,7 +62,7 @@ export class SeriesGraph {
     inputs: readonly Series[],
     params: P,
   ): Lines<L> {
-    if (this.#isClosed) {
+    if (this.isClosed) {
       throw new Error(`${kind.name} must be declared in indicators(), before the run`);
     }
     const clock = this.#clockOf(inputs);
@@ -72,7 +72,7 @@ export class SeriesGraph {
 
   /** Ends the declarations. */
   close(): void {
-    this.#isClosed = true;
+    this.isClosed = true;
   }
 
   /** Computes all series up to the bars of `time`. */
