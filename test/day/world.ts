@@ -19,7 +19,7 @@ import type { ExchangeLine } from '../../src/compliance/venue/simulated-exchange
 import type { CcxtExchange } from '../../src/trading/venues/ccxt-types.ts';
 import { DayExchange } from './exchange.ts';
 import type { Link, Machine } from './machine.ts';
-import { paperMarkets } from './paper.ts';
+import { paperMarkets } from './paper-markets.ts';
 import { runPod } from './pod.ts';
 import { SimulatedProcess } from './process.ts';
 import { BOTS } from './setup.ts';
