@@ -21,4 +21,12 @@ export const SURVIVORS: Readonly<Record<string, string>> = {
     'tries a blocked log again without a pause, with the same result',
   "src/trading/host/threads/session-thread.ts: removal: port.on('close', () => { const left = new Error('the worker has abandoned the se… → ;":
     'an abandoned session keeps its memory, which no test measures, but can write nothing',
+  'src/engine/series/computation.ts: boundary: length > this.columns[0]!.length → (length >= this.columns[0]!.length)':
+    'equivalent: full columns are copied into longer ones earlier than needed',
+  'src/trading/host/pod/server-connection.ts: result: return undefined; → return; (6)':
+    'equivalent: both return undefined',
+  'src/trading/host/pod/trade.ts: default: hosted.session?.state() ?? journal.state → journal.state':
+    'without the claim, only what is written counts, and the state is not used but to be printed',
+  'src/trading/sandbox/process.ts: constant: 0 → 1 (7)':
+    'the result of check() is not read if a parameter is invalid',
 };

@@ -120,7 +120,7 @@ test.each([
     'broker.target(instruments[0], 1)',
     /orders must be placed within/,
   ],
-  ['rejects a promise', 'throw new Error("late")', /late/],
+  ['rejects two promises', 'Promise.reject(new Error("late")); throw new Error("later")', /late\b/],
 ])('a strategy that %s fails at that step', async (_, code, message) => {
   const { events, error } = await outcomeOf(
     strategyThat(`Promise.resolve().then(() => { ${code}; });`),

@@ -241,6 +241,12 @@ describe('ExchangeVenue', () => {
           { message: 'local has no symbol "X/USDT"', pointer: '/spec/universe/symbols/2' },
         ],
       });
+      const market = { symbol: 'BTCUSDT', baseAsset: 'BTC', quoteAsset: 'USDT', status: 'TRADING' };
+      const body = { symbols: [{ ...market, isSpotTradingAllowed: true, filters: [] }] };
+      exchange.fail('GET /exchangeInfo', { kind: 'status', status: 200, body });
+      await expect(open({ symbols: [BTC] })).rejects.toMatchObject({
+        problems: [{ message: `local does not report the quantity and price steps of ${BTC}` }],
+      });
       for (const ccxt of ['okx', 'binanceus']) {
         const definition = { ...exchange.definition, ccxt };
         const reason = 'venue_not_supported';
@@ -643,6 +649,8 @@ describe('missing fields in responses', () => {
       // Response for old orders.
       say({ origQty: '1', executedQty: '1', cummulativeQuoteQty: '-1' });
       const filled = { status: 'filled', filled: 1, cost: 100, fee: 0.1 };
+      expect(await venue.find(order(1))).toMatchObject(filled);
+      say({ origQty: '1', executedQty: '1' });
       expect(await venue.find(order(1))).toMatchObject(filled);
     }));
 });
