@@ -258,7 +258,7 @@ export class TradingSession {
   }
 
   state(): SessionState {
-    const { time, equity, initialCash, cash, positions, journal } = this.#engine.result();
+    const { time, cash, positions, journal } = this.#engine.result();
     // If creating the strategy failed, the engine has made no step of the bars.
     const last = time.at(-1) ?? this.#first;
     return {
@@ -267,7 +267,7 @@ export class TradingSession {
       seq: journal.count,
       cash,
       // At a venue, includes fills since the newest bars.
-      equity: this.#orders ? this.#engine.run.portfolio.equity() : (equity.at(-1) ?? initialCash),
+      equity: this.#engine.run.portfolio.equity(),
       positions,
       working: this.#working(),
       carry: { marks: this.#engine.run.marks, risk: this.#engine.risk.state },
