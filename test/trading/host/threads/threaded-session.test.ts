@@ -26,6 +26,8 @@ const BEGINNING: SessionState = {
   working: [],
 };
 
+const DOCUMENT = tradingDocument('crash', 'sma_crossover', { fast: 2, slow: 4 });
+
 class Crash extends Error {}
 
 let catalogueDir: string;
@@ -49,8 +51,8 @@ function run(
   disk: Disk,
   onWrite: (when: 'before' | 'after') => void,
   stop = new AbortController().signal,
+  document: SessionWork['document'] = DOCUMENT,
 ) {
-  const document = tradingDocument('crash', 'sma_crossover', { fast: 2, slow: 4 });
   const work: SessionWork = {
     runId: 'crash',
     document,
@@ -124,4 +126,19 @@ test('a stopped session is halted, and stays halted after a crash', async () => 
   const again = await run(disk, () => {});
   expect(again).toMatchObject({ isStopped: true });
   expect(disk.events).toHaveLength(length);
+});
+
+test('a session whose account is lost ends at once, and writes that only once', async () => {
+  // The first order buys many times the volume of a bar.
+  const slippage = { model: 'volume_share', impact: 0.9 };
+  const account = { model: 'margin', initial: 0.5, maintenance: 0.25 };
+  const engine = { cash: '1000000', slippage, account };
+  const spec = { ...(DOCUMENT['spec'] as object), engine };
+  const disk = { ...newDisk(), state: { ...BEGINNING, cash: 1e6, equity: 1e6 } };
+  const written: SessionState['status'][] = [];
+  const note = (when: 'before' | 'after'): void => {
+    if (when === 'after') written.push(disk.state.status);
+  };
+  await run(disk, note, new AbortController().signal, { ...DOCUMENT, spec });
+  expect(written.filter((status) => status !== 'running')).toEqual(['ruined']);
 });
