@@ -15,7 +15,7 @@ import { SCRATCH } from '../scratch.ts';
 import { clusterUnavailable, SimulatedCluster, type PodStart, type RunningPod } from './cluster.ts';
 import type { Order } from '../../src/compliance/venue/book-order.ts';
 import type { Connection } from '../../src/compliance/venue/in-process.ts';
-import type { ExchangeLine } from '../../src/compliance/venue/simulated-exchange.ts';
+import type { ExchangeLine } from '../../src/compliance/venue/exchange-line.ts';
 import type { CcxtExchange } from '../../src/trading/venues/ccxt-types.ts';
 import { DayExchange } from './exchange.ts';
 import type { Link, Machine } from './machine.ts';

@@ -12,7 +12,8 @@ import type { ExchangeDefinition } from '../../trading/venues/exchanges-file.ts'
 import { Agenda } from '../venue/agenda.ts';
 import type { SelfTrade } from '../venue/book-order.ts';
 import { limitEndpoints } from '../venue/in-process.ts';
-import { SimulatedExchange, type ExchangeLine } from '../venue/simulated-exchange.ts';
+import type { ExchangeLine } from '../venue/exchange-line.ts';
+import { SimulatedExchange } from '../venue/simulated-exchange.ts';
 import { ControlServer } from './control-server.ts';
 import { newExerciser, type Exerciser, type ActContext } from './exerciser.ts';
 import { memoryJournal, type MemoryJournal } from './memory-journal.ts';

@@ -3,7 +3,7 @@ import type { Order } from '../../engine/orders/order.ts';
 import { MINUTE } from '../../market/bar-time.ts';
 import type { SessionEvent } from '../../trading/session-events.ts';
 import type { World } from '../conformance/world.ts';
-import type { ExchangeLine } from '../venue/simulated-exchange.ts';
+import type { ExchangeLine } from '../venue/exchange-line.ts';
 import { openSpan, type Meters } from './meters.ts';
 import { sum } from './samples.ts';
 

@@ -3,6 +3,7 @@ import type { ExchangeDefinition } from '../../trading/venues/exchanges-file.ts'
 import type { AccountSetup } from './exchange-account.ts';
 import { BinanceApi, klineEvent, type ApiRequest, type ApiResponse } from './binance-api.ts';
 import type { ExchangeCommand } from './exchange-command.ts';
+import type { ExchangeLine } from './exchange-line.ts';
 import { changedBy, Faults, textOf, type Fault } from './faults.ts';
 import { Klines } from './klines.ts';
 import { idOf, type InstrumentSetup, type Listing } from './listing.ts';
@@ -17,18 +18,6 @@ export interface ExchangeSetup {
   readonly accounts: readonly AccountSetup[];
   /** Whether bars are made of the trades, or given to `klines`; `trades` by default. */
   readonly bars?: 'trades' | 'given';
-}
-
-/** One line of what the exchange received, sent and did, in sequence. */
-export interface ExchangeLine {
-  /** Milliseconds since the epoch. */
-  readonly time: number;
-  readonly kind: 'request' | 'response' | 'pushed' | 'trade' | 'command' | 'fault';
-  /** Name of the account of a request or a pushed message. */
-  readonly account?: string;
-  /** Call of a request or response. */
-  readonly call?: string;
-  readonly message: object;
 }
 
 export interface Reply {
