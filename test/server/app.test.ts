@@ -345,10 +345,15 @@ describe('a request that takes too long', () => {
   it('receives a response while its work continues', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
     try {
-      const hanging = await newTestApp({
-        storage: storageWith({ check: () => new Promise(() => {}) }),
-      });
+      const checked = Promise.withResolvers<void>();
+      const check = (): Promise<never> => {
+        checked.resolve();
+        return new Promise(() => {});
+      };
+      const hanging = await newTestApp({ storage: storageWith({ check }) });
       const answer = hanging.send('GET', '/readyz');
+      // The limit begins with the request, so its timer exists from here on.
+      await checked.promise;
       await vi.advanceTimersByTimeAsync(30_000);
       expect(await answer).toMatchObject({
         status: 503,
