@@ -139,14 +139,16 @@ async function license(): Promise<void> {
     console.log();
     run('doctor', { env: machine, codes: [0, 1] });
   } finally {
-    start(['daemon', 'stop'], { env: machine }, 'pipe');
     for (const child of running) {
       if (child.exitCode !== null) continue;
       child.kill();
       await once(child, 'close');
     }
+    start(['daemon', 'stop'], { env: machine }, 'pipe');
   }
 }
 
+// Without a listener, a closed pipe such as that of `head` ends this process before its servers.
+process.stdout.on('error', () => {});
 backtest();
 await license();
