@@ -53,7 +53,7 @@ async function resultOf(path: string, body: object): Promise<Record<string, unkn
       expect(answer.status).toBe(200);
       return answer.body as Record<string, unknown>;
     },
-    { timeout: 30_000, interval: 50 },
+    { timeout: 55_000, interval: 50 },
   );
 }
 
