@@ -133,6 +133,14 @@ test('does not mix sources: another one needs --replace', async () => {
   expect(JSON.parse(replaced.stdout)).toMatchObject({ rows: 4, from: iso(5) });
 });
 
+test('fails clearly if the exchange cannot be reached', async () => {
+  await exchange.close();
+  const result = await download();
+  await exchange.listenOnPort();
+  expect(result).toMatchObject({ code: 1, stdout: '' });
+  expect(result.stderr).toMatch(/^error exchange_unavailable: local does not answer: /);
+});
+
 test.each([
   ['symbol', ['--symbol', 'BTC/USD'], 3, 'local has no symbol "BTC/USD"\n→ Did you mean BTC/USDT?'],
   ['name', ['--as', '../x'], 3, '"../x" is not a valid name of a dataset'],

@@ -1,7 +1,9 @@
 import { join } from 'node:path';
 import { formatCount } from '../../../base/format.ts';
 import { ServiceError } from '../../../base/errors.ts';
+import type { Download } from '../../../market/download.ts';
 import { parseTimeframe, TIMEFRAME_NAMES } from '../../../market/timeframe.ts';
+import type { Output } from '../../output.ts';
 import { gapsDocument, showGaps } from '../../show-gaps.ts';
 import { defineVerb } from '../../verb.ts';
 
@@ -60,13 +62,14 @@ export const verb = defineVerb({
     const definition = Object.hasOwn(known, name) ? known[name]! : { ccxt: name };
     const exchange = openExchange(name, definition, signal);
     try {
-      const to = Math.min(window.to, (await exchange.time()) ?? Date.now());
       await exchange.checkHistory(symbol, timeframe.name);
+      const unreachable = (error: unknown): never => {
+        throw error instanceof ServiceError ? error : unavailable(name, error);
+      };
+      const to = Math.min(window.to, (await exchange.time().catch(unreachable)) ?? Date.now());
       const progress = context.progress(`${symbol} ${timeframe.name}`, to - window.from);
       const read = (since: number) =>
-        exchange.history(symbol, timeframe.name, since).catch((error: unknown) => {
-          throw error instanceof ServiceError ? error : unavailable(name, error);
-        });
+        exchange.history(symbol, timeframe.name, since).catch(unreachable);
       const result = await withLock(join(dir, `.download-${as}.lock`), 0, () =>
         downloadBars(
           dir,
@@ -84,21 +87,9 @@ export const verb = defineVerb({
         ),
       ).finally(() => progress.stop());
       const { manifest, added, duplicates, dropped } = result;
-      const gaps = gapsDocument(result.gaps);
       return {
-        data: { ...manifest, added, duplicates, dropped, gaps },
-        show(out) {
-          const { rows, from, to: last } = manifest;
-          out.line(
-            `catalog://${as}: ${formatCount(rows)} bars of ${timeframe.name}, ${from} to ${last}`,
-          );
-          out.line(`bars downloaded: ${formatCount(added)}`);
-          if (duplicates > 0) out.line(`duplicate bars ignored: ${formatCount(duplicates)}`);
-          for (const [code, count] of Object.entries(dropped)) {
-            out.line(`bars skipped for ${code}: ${formatCount(count)}`);
-          }
-          showGaps(out, gaps);
-        },
+        data: { ...manifest, added, duplicates, dropped, gaps: gapsDocument(result.gaps) },
+        show: (out) => showDownload(out, as, result),
       };
     } catch (error) {
       if (!signal.aborted) throw error;
@@ -111,3 +102,18 @@ export const verb = defineVerb({
     }
   },
 });
+
+function showDownload(
+  out: Output,
+  name: string,
+  { manifest, added, duplicates, dropped, gaps }: Download,
+): void {
+  const { rows, timeframe, from, to } = manifest;
+  out.line(`catalog://${name}: ${formatCount(rows)} bars of ${timeframe}, ${from} to ${to}`);
+  out.line(`bars downloaded: ${formatCount(added)}`);
+  if (duplicates > 0) out.line(`duplicate bars ignored: ${formatCount(duplicates)}`);
+  for (const [code, count] of Object.entries(dropped)) {
+    out.line(`bars skipped for ${code}: ${formatCount(count)}`);
+  }
+  showGaps(out, gapsDocument(gaps));
+}
