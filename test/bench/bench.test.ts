@@ -19,7 +19,6 @@ test('the table states the median ratio of each row, whether it meets the goal, 
     figureOf('slow', speed, recorded([10, 21])),
     figureOf('short', time, recorded([10, 30])),
     figureOf('long', time, recorded([10, 31], [10, 30], [20, 99])),
-    figureOf('later', time, null),
   ];
   expect(await tableOf(figures)).toMatchInlineSnapshot(`
     "what     floor       measured   goal  peak memory  goal met
@@ -27,7 +26,6 @@ test('the table states the median ratio of each row, whether it meets the goal, 
     a sweep  a loop         0.476  ≥ 0.5      150 MiB  no
     a file   reading it        3×   ≤ 3×      150 MiB  yes
     a file   reading it      3.1×   ≤ 3×      150 MiB  no
-    a file   reading it       n/a   ≤ 3×          n/a  n/a
     "
   `);
 });
@@ -44,7 +42,7 @@ test('each side of a comparison goes first in every other round', async () => {
 });
 
 test('a short backtest is measured in processes of its own', () => {
-  const { pairs, peakBytes } = measureIn('backtest.ts', '1000', '1')!;
+  const { pairs, peakBytes } = measureIn('backtest.ts', '1000', '1');
   expect(pairs).toEqual([{ floor: expect.any(Number), ours: expect.any(Number) }]);
   expect(Math.min(pairs[0]!.floor, pairs[0]!.ours)).toBeGreaterThan(0);
   expect(peakBytes).toBeGreaterThan(2 ** 20);

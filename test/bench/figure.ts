@@ -2,32 +2,32 @@ import { formatTable, makeStyle } from '../../src/cli/output.ts';
 import { median, type Measurement } from './measurement.ts';
 import type { Goal, Row } from './rows.ts';
 
-/** Result of a row; null where this version cannot do the work. */
+/** Result of a row. */
 export interface Figure {
   readonly row: string;
   readonly what: string;
   readonly floor: string;
   /** Median of the ratios of all pairs, as a share of speed or a multiple of time, like the goal. */
-  readonly ratio: number | null;
+  readonly ratio: number;
   readonly goal: string;
-  readonly met: boolean | null;
-  readonly peak_bytes: number | null;
+  readonly met: boolean;
+  readonly peak_bytes: number;
   /** Median milliseconds, to judge what was measured; they differ between machines. */
-  readonly ms: { readonly floor: number; readonly ours: number } | null;
+  readonly ms: { readonly floor: number; readonly ours: number };
 }
 
 export function figureOf(
   name: string,
   { what, floor, goal }: Pick<Row, 'what' | 'floor' | 'goal'>,
-  measurement: Measurement | null,
+  { pairs, peakBytes }: Measurement,
 ): Figure {
-  const row = { row: name, what, floor, goal: formatGoal(goal) };
-  if (measurement === null) return { ...row, ratio: null, met: null, peak_bytes: null, ms: null };
-  const { pairs, peakBytes } = measurement;
   const slowdown = pairs.map((pair) => pair.ours / pair.floor);
   const ratio = 'atMost' in goal ? median(slowdown) : median(slowdown.map((times) => 1 / times));
   return {
-    ...row,
+    row: name,
+    what,
+    floor,
+    goal: formatGoal(goal),
     ratio: round(ratio),
     met: 'atMost' in goal ? ratio <= goal.atMost : ratio >= goal.atLeast,
     peak_bytes: peakBytes,
@@ -45,10 +45,10 @@ export async function tableOf(figures: readonly Figure[]): Promise<string> {
   const rows = figures.map(({ what, floor, ratio, goal, met, peak_bytes }) => [
     what,
     floor,
-    ratio === null ? 'n/a' : goal.endsWith('×') ? `${ratio}×` : String(ratio),
+    goal.endsWith('×') ? `${ratio}×` : String(ratio),
     goal,
-    peak_bytes === null ? 'n/a' : `${Math.round(peak_bytes / 2 ** 20)} MiB`,
-    met === null ? 'n/a' : met ? 'yes' : 'no',
+    `${Math.round(peak_bytes / 2 ** 20)} MiB`,
+    met ? 'yes' : 'no',
   ]);
   return formatTable(columns, rows, await makeStyle(false));
 }

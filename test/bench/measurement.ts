@@ -49,6 +49,6 @@ export function median(values: readonly number[]): number {
 }
 
 /** Result of the script of a row, on its standard output. */
-export function printMeasurement(measurement: Measurement | null): void {
+export function printMeasurement(measurement: Measurement): void {
   console.log(JSON.stringify(measurement));
 }

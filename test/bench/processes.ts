@@ -23,9 +23,7 @@ export function peakOfNode(...args: readonly string[]): number {
   return Number(/peak memory (\d+) bytes/.exec(stderr)![1]);
 }
 
-/** Runs the script of a row. @returns null if this version cannot do the work of the row */
-export function measureIn(script: string, ...args: readonly string[]): Measurement | null {
-  return JSON.parse(
-    runNode(join(import.meta.dirname, script), ...args).stdout,
-  ) as Measurement | null;
+/** Runs the script of a row. */
+export function measureIn(script: string, ...args: readonly string[]): Measurement {
+  return JSON.parse(runNode(join(import.meta.dirname, script), ...args).stdout) as Measurement;
 }

@@ -22,15 +22,11 @@ try {
   writeFileSync(bot, JSON.stringify(botOn(data)));
   const reader = join(import.meta.dirname, 'read-columns.js');
   const backtest = [CLI, 'backtest', bot, '--quiet', '--out', directory, ...options];
-  if (options.some((option) => !runNode(CLI, 'backtest', '--help').stdout.includes(option))) {
-    printMeasurement(null);
-  } else {
-    const pairs = await alternate(Number(rounds), {
-      floor: () => timeOf(() => runNode(reader, data)),
-      ours: () => timeOf(() => runNode(...backtest)),
-    });
-    printMeasurement({ pairs, peakBytes: peakOfNode(...backtest) });
-  }
+  const pairs = await alternate(Number(rounds), {
+    floor: () => timeOf(() => runNode(reader, data)),
+    ours: () => timeOf(() => runNode(...backtest)),
+  });
+  printMeasurement({ pairs, peakBytes: peakOfNode(...backtest) });
 } finally {
   rmSync(directory, { recursive: true });
 }
