@@ -15,7 +15,7 @@ export const SURVIVORS: Readonly<Record<string, string>> = {
     'equivalent but for the text of an error: every bot has at least one symbol',
   'src/trading/venues/market-data.ts: logic: missing().length > 0 && performance.now() - this.#loadedAt > RELOAD_EVERY_MS → (missing().length > 0 || performance.now() - this.#loadedAt > RELOAD_EVERY_MS)':
     'markets are reloaded more often than needed, with the same result',
-  'src/trading/venues/venue-reports.ts: removal: this.#messageCounts.set(id, (this.#messageCounts.get(id) ?? 0) + 1); → ;':
+  'src/trading/venues/venue-reports.ts: removal: this.#announced.add(id); → ;':
     'reconnects an order stream that works, which loses no report',
   'src/trading/host/pod/server-connection.ts: condition is false: this.#isLogBlocked → false (2)':
     'tries a blocked log again without a pause, with the same result',

@@ -82,8 +82,8 @@ class Watch {
   >();
   /** Orders whose failed query waits to be repeated. */
   readonly #retrying = new Set<string>();
-  /** Count of messages per order since its last report. */
-  readonly #messageCounts = new Map<string, number>();
+  /** Orders of which a message has arrived since their last report. */
+  readonly #announced = new Set<string>();
   #marks: ReadonlyMap<string, string> = new Map();
   #news = Promise.withResolvers<void>();
 
@@ -148,7 +148,7 @@ class Watch {
     for (const order of orders) {
       const { client_order_id: id, mark } = order;
       if (this.#marks.get(id) === mark) continue;
-      this.#messageCounts.set(id, (this.#messageCounts.get(id) ?? 0) + 1);
+      this.#announced.add(id);
       this.#enqueue({ order, isRoutine: false, failures: 0 });
     }
     this.#marks = new Map(orders.map(({ client_order_id: id, mark }) => [id, mark]));
@@ -196,14 +196,14 @@ class Watch {
       return undefined;
     }
     const isChange = report.filled > 0 || report.status !== 'open';
-    if (isRoutine && isChange && !this.#messageCounts.has(id)) void this.#dropIfSilent(id);
-    this.#messageCounts.delete(id);
+    if (isRoutine && isChange && !this.#announced.has(id)) void this.#dropIfSilent(id);
+    this.#announced.delete(id);
     this.#lastReports.delete(id);
     this.#lastReports.set(id, { report, text });
     const [oldest] = this.#lastReports.keys();
     if (this.#lastReports.size > MOST_REMEMBERED) {
       this.#lastReports.delete(oldest!);
-      this.#messageCounts.delete(oldest!);
+      this.#announced.delete(oldest!);
     }
     return isLess ? { ...report, is_correction: true } : report;
   }
@@ -219,7 +219,7 @@ class Watch {
 
   async #dropIfSilent(id: string): Promise<void> {
     await this.#wait(GRACE_MS);
-    if (this.#signal.aborted || this.#messageCounts.has(id)) return;
+    if (this.#signal.aborted || this.#announced.has(id)) return;
     this.#source.trouble(`the order stream sent no change of order ${id}, reconnecting`, undefined);
     this.#source.drop();
   }
