@@ -23,7 +23,7 @@ export interface SweepReportInput {
   readonly window: Summary['window'];
   /** Account currency, such as `USD`. */
   readonly currency: string;
-  /** At least one trial, in any order; all have the same parameters. */
+  /** Trials in any order, one or more; all have the same parameters. */
   readonly rows: readonly SweepRow[];
   /** Deflated Sharpe ratio of the row with the highest Sharpe ratio, if defined. */
   readonly deflated: DeflatedSharpe | undefined;

@@ -202,7 +202,7 @@ export type Measure =
     }
   | { readonly of: 'alerts'; readonly like: string }
   | { readonly of: 'time'; readonly since: string }
-  /** Whether the bars of the session equal those of the exchange: all of them, or the received ones. */
+  /** Whether the session and the exchange have equal bars: all of them, or the received ones. */
   | {
       readonly of: 'bars';
       readonly are: 'complete' | 'genuine' | 'ascending' | 'at price' | 'positive';

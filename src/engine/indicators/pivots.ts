@@ -1,8 +1,7 @@
+import { DAY } from '../../market/bar-time.ts';
 import type { Indicator } from './indicator.ts';
 import type { IndicatorKind } from '../series/computation.ts';
 import { declare, type BarSeries, type Lines } from '../series/declared-series.ts';
-
-const DAY_MS = 86_400_000;
 
 /**
  * Floor pivots of the UTC day before: `pivot` is the mean of its high, low and close; `r1` and `s1` are
@@ -30,7 +29,7 @@ export class Pivots implements Indicator {
 
   next(time: number, high: number, low: number, close: number): number {
     if (Number.isFinite(time + high + low + close)) {
-      const day = Math.floor(time / DAY_MS);
+      const day = Math.floor(time / DAY);
       if (day === this.day) {
         this.high = Math.max(this.high, high);
         this.low = Math.min(this.low, low);

@@ -1,8 +1,7 @@
+import { DAY } from '../../market/bar-time.ts';
 import type { Indicator } from './indicator.ts';
 import type { IndicatorKind } from '../series/computation.ts';
 import { declare, type BarSeries, type Series } from '../series/declared-series.ts';
-
-const DAY_MS = 86_400_000;
 
 /**
  * Volume-weighted average price of the session so far: the typical price (high + low + close) / 3
@@ -35,7 +34,7 @@ export class Vwap implements Indicator {
 
   next(time: number, high: number, low: number, close: number, volume: number): number {
     if (Number.isFinite(time + high + low + close + volume)) {
-      const day = Math.floor((time - this.sessionStart) / DAY_MS);
+      const day = Math.floor((time - this.sessionStart) / DAY);
       if (day !== this.day) {
         this.day = day;
         this.volume = 0;
