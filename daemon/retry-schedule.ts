@@ -1,10 +1,9 @@
 /** When the daemon retries a failed renewal. The first attempt is at `renewalMoment` of the lease. */
 
+import { HOUR, MINUTE } from '../src/base/durations.ts';
 import { backoffMs } from '../src/base/backoff.ts';
 
 const SECOND = 1000;
-const MINUTE = 60 * SECOND;
-const HOUR = 60 * MINUTE;
 
 /** Minimum wait; the first wait is at most twice as long. */
 const SHORTEST_MS = 30 * SECOND;

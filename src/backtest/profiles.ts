@@ -1,4 +1,4 @@
-import { DAY } from '../market/bar-time.ts';
+import { DAY } from '../base/durations.ts';
 import { momentsOf, probabilisticSharpe } from './deflated-sharpe.ts';
 import { normalQuantile } from './normal.ts';
 import { drawdownsOf, percentile, returnsOf, ROUNDING, sampleEquity } from './returns.ts';

@@ -1,7 +1,7 @@
 import type { RunResult } from '../engine/run-result.ts';
 import type { Trade } from '../engine/round-trip.ts';
 import { tradingWeekdays } from '../market/data-gaps.ts';
-import { DAY } from '../market/bar-time.ts';
+import { DAY } from '../base/durations.ts';
 import type { BacktestJob } from './job.ts';
 import { percentile, returnsOf, ROUNDING, sampleEquity } from './returns.ts';
 import type { Conventions, RiskStatistics, Summary, UndefinedReason } from './summary.ts';

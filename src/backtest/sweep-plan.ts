@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import canonicalize from 'canonicalize';
 import { packageVersion } from '../base/package-version.ts';
 import { mergeTimes } from '../engine/steps.ts';
-import { DAY } from '../market/bar-time.ts';
+import { DAY } from '../base/durations.ts';
 import { deflatedSharpe } from './deflated-sharpe.ts';
 import type { DeflatedSharpe } from './deflated-sharpe.ts';
 import { execute } from './execute.ts';

@@ -1,3 +1,4 @@
+import { DAY } from './durations.ts';
 import { randomBytes } from 'node:crypto';
 import { link, lstat, open, readdir, rename, rm } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
@@ -89,8 +90,6 @@ const BESIDE_SQLITE = ['-wal', '-shm', '-journal'];
 
 const TEMPORARY = /^(.*?)(?:\.(\d+-\d+-[0-9a-f]{8}))?\.[0-9a-f]{16}\.tmp(?:-wal|-shm|-journal)?$/;
 
-const DAY_MS = 86_400_000;
-
 export interface AbandonedOptions {
   /** Name of the file that was being written; any by default. */
   readonly of?: string;
@@ -107,7 +106,7 @@ export interface AbandonedOptions {
  */
 export async function removeAbandoned(
   directory: string,
-  { of, unknownAfterMs = DAY_MS }: AbandonedOptions = {},
+  { of, unknownAfterMs = DAY }: AbandonedOptions = {},
 ): Promise<void> {
   try {
     for (const name of await readdir(directory)) {

@@ -62,7 +62,7 @@ export function formatNumber(value: number): string {
 export function formatInstant(ms: number, dateOnly: boolean): string {
   const [date, time] = new Date(ms).toISOString().split('T') as [string, string];
   if (dateOnly) return date;
-  return `${date} ${time.slice(0, ms % 60_000 === 0 ? 5 : 8)}`;
+  return `${date} ${time.slice(0, ms % MINUTE === 0 ? 5 : 8)}`;
 }
 
 /** `1 bar`, `2,000 bars`. */
@@ -70,14 +70,12 @@ export function formatCountOf(count: number, noun: string): string {
   return `${formatCount(count)} ${noun}${count === 1 ? '' : 's'}`;
 }
 
-const DAY_MS = 86_400_000;
-
 /** `3 days`, `2 hours`, `119 seconds`: rounded down, in the largest unit of which there are two. */
 export function formatSpan(ms: number): string {
   const units = [
-    [DAY_MS, 'day'],
-    [3_600_000, 'hour'],
-    [60_000, 'minute'],
+    [DAY, 'day'],
+    [HOUR, 'hour'],
+    [MINUTE, 'minute'],
   ] as const;
   const [size, name] = units.find(([each]) => ms >= 2 * each) ?? [1000, 'second'];
   return formatCountOf(Math.floor(ms / size), name);
@@ -103,3 +101,4 @@ export function formatFacts(details: object, prefix = ''): string[] {
     return [`${name}=${/\s/.test(String(value)) ? JSON.stringify(value) : String(value)}`];
   });
 }
+import { DAY, HOUR, MINUTE } from './durations.ts';

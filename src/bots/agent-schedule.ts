@@ -26,11 +26,9 @@ export const EVERY = /^(?:(?![1-4]m$)([1-9]\d{0,4})([mhd])|day at ([01]\d|2[0-3]
 export const EVERY_EXPECTED =
   'must be an interval from 5m to 31d such as 6h, or a daily time in UTC such as day at 06:30';
 
-const MINUTE_MS = 60_000;
-const DAY_MS = 1440 * MINUTE_MS;
-const UNITS = { m: MINUTE_MS, h: 60 * MINUTE_MS, d: DAY_MS } as const;
-const SHORTEST_MS = 5 * MINUTE_MS;
-const LONGEST_MS = 31 * DAY_MS;
+const UNITS = { m: MINUTE, h: HOUR, d: DAY } as const;
+const SHORTEST_MS = 5 * MINUTE;
+const LONGEST_MS = 31 * DAY;
 
 /** Milliseconds: an interval since the last run, or a time of day after midnight UTC. */
 type Recurrence = { readonly interval: number } | { readonly timeOfDay: number };
@@ -59,6 +57,7 @@ export function nextDue(every: string, last: number, now: number): number {
   const recurrence = recurrenceOf(every);
   if (recurrence === undefined) throw new RangeError(`invalid schedule: ${every}`);
   const from = 'interval' in recurrence ? last : recurrence.timeOfDay;
-  const interval = 'interval' in recurrence ? recurrence.interval : DAY_MS;
+  const interval = 'interval' in recurrence ? recurrence.interval : DAY;
   return from + (Math.floor((now - from) / interval) + 1) * interval;
 }
+import { DAY, HOUR, MINUTE } from '../base/durations.ts';

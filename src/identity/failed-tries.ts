@@ -1,3 +1,4 @@
+import { DAY } from '../base/durations.ts';
 import { ServiceError } from '../base/errors.ts';
 import type { Db } from '../storage/tables.ts';
 import { hashSecret } from './secrets.ts';
@@ -15,7 +16,7 @@ const WINDOW_MS = WINDOW_MINUTES * 60_000;
 /** Number of most recently used networks per administrator that keep their own limit. */
 export const MOST_KNOWN_NETWORKS = 10;
 const KNOWN_DAYS = 90;
-const KNOWN_MS = KNOWN_DAYS * 86_400_000;
+const KNOWN_MS = KNOWN_DAYS * DAY;
 
 /**
  * Key under which failures are counted. Logins are counted by name, so that an unknown name is

@@ -1,3 +1,4 @@
+import { DAY } from '../base/durations.ts';
 import { ServiceError } from '../base/errors.ts';
 import { decodeBase64 } from '../lease/base64.ts';
 import { preAuthEncoding } from '../lease/envelope.ts';
@@ -20,7 +21,7 @@ import { checkCaller, callerDetails, type Caller } from './tokens.ts';
 
 export const SET_ROOT_ACTION = 'identity.root.set';
 
-const EXPIRY_WARNING_MS = 60 * 86_400_000;
+const EXPIRY_WARNING_MS = 60 * DAY;
 
 /** To be run on the machine with the root key. */
 export const SIGN_COMMAND =

@@ -1,3 +1,4 @@
+import { DAY } from '../base/durations.ts';
 import type { StepUpAction } from '../base/step-up-actions.ts';
 import type {
   AuthenticationResponseJSON,
@@ -193,7 +194,7 @@ async function insertStepUp(
 export async function purgeStepUps(tx: Db, now: number): Promise<void> {
   await tx
     .deleteFrom('step_ups')
-    .where('expires_at', '<=', now - 86_400_000)
+    .where('expires_at', '<=', now - DAY)
     .execute();
 }
 

@@ -1,8 +1,5 @@
+import { DAY } from '../base/durations.ts';
 import { ServiceError } from '../base/errors.ts';
-
-export const MINUTE = 60_000;
-export const HOUR = 60 * MINUTE;
-export const DAY = 24 * HOUR;
 
 /** No market has data outside these years, so such instants must be misread. */
 const EARLIEST = Date.UTC(1800, 0, 1);

@@ -1,5 +1,6 @@
 import type { Bars } from './bars.ts';
-import { DAY, parseWindow } from './bar-time.ts';
+import { DAY } from '../base/durations.ts';
+import { parseWindow } from './bar-time.ts';
 import type { Timeframe } from './timeframe.ts';
 
 /** A run of missing bars. Gaps are never filled. */

@@ -2,7 +2,7 @@
 import { appendFile, mkdir, open, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { isSystemError, ServiceError } from '../base/errors.ts';
-import { DAY } from './bar-time.ts';
+import { DAY } from '../base/durations.ts';
 import { BAR_COLUMNS, joinBars, sliceBars, type Bars, type Candle } from './bars.ts';
 import {
   checkName,

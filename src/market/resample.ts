@@ -1,6 +1,7 @@
 import { ServiceError } from '../base/errors.ts';
 import { allocateBars, type Bars } from './bars.ts';
-import { DAY, formatTime } from './bar-time.ts';
+import { DAY } from '../base/durations.ts';
+import { formatTime } from './bar-time.ts';
 import { barSpacing, formatSpacing, timeframeOfSpacing, type Timeframe } from './timeframe.ts';
 
 /** 1970-01-01 was a Thursday; weeks begin on the Monday before. */

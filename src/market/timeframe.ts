@@ -1,6 +1,6 @@
 import { ServiceError } from '../base/errors.ts';
 import type { Bars } from './bars.ts';
-import { DAY, HOUR, MINUTE } from './bar-time.ts';
+import { DAY, HOUR, MINUTE } from '../base/durations.ts';
 
 /**
  * Nominal lengths of bars, ms, shortest first. Lengths below a week divide a UTC day, so that no bucket

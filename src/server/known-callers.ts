@@ -1,3 +1,4 @@
+import { DAY } from '../base/durations.ts';
 import { createHash } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
 import { ServiceError } from '../base/errors.ts';
@@ -6,7 +7,7 @@ import type { Caller } from '../identity/tokens.ts';
 /** Prometheus gives up after ten seconds by default. */
 const WAIT_MS = 1_000;
 /** Time after its last check for which a token is accepted while it cannot be checked, ms. */
-const KNOWN_FOR_MS = 86_400_000;
+const KNOWN_FOR_MS = DAY;
 const MOST_KNOWN = 100;
 
 /**

@@ -1,5 +1,5 @@
 import type { Candle } from '../market/bars.ts';
-import { DAY } from '../market/bar-time.ts';
+import { DAY } from '../base/durations.ts';
 import type { Timeframe } from '../market/timeframe.ts';
 import type { ExchangeBar } from './venues/market-data.ts';
 import { Intake, type FeedItem } from './feed.ts';

@@ -1,6 +1,6 @@
 import { appendFile, mkdir, readdir, writeFile } from 'node:fs/promises';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { MINUTE } from '../../src/market/bar-time.ts';
+import { MINUTE } from '../../src/base/durations.ts';
 import { useFiles } from '../market/files.ts';
 import { startExchange, type LocalExchange } from '../trading/local-exchange.ts';
 import { inProcess } from './in-process.ts';

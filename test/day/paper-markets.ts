@@ -1,6 +1,6 @@
 /** Bars of the paper sessions of a simulated day. */
 import { MessageChannel } from 'node:worker_threads';
-import { MINUTE } from '../../src/market/bar-time.ts';
+import { MINUTE } from '../../src/base/durations.ts';
 import type { LiveMarkets } from '../../src/trading/live-markets.ts';
 import type { LiveMessage } from '../../src/trading/live-worker.ts';
 import type { Machine } from './machine.ts';

@@ -1,5 +1,5 @@
 /** What must hold for the paper sessions of a simulated day. */
-import { MINUTE } from '../../src/market/bar-time.ts';
+import { MINUTE } from '../../src/base/durations.ts';
 import type { World } from './world.ts';
 
 interface PaperRow {

@@ -22,7 +22,7 @@ import {
 } from '../../src/market/catalogue.ts';
 import { barsDigest } from '../../src/market/digest.ts';
 import { readBars } from '../../src/market/read-bars.ts';
-import { DAY } from '../../src/market/bar-time.ts';
+import { DAY } from '../../src/base/durations.ts';
 import { writeParquet } from '../../src/market/write.ts';
 import { rowsOf } from './bars.ts';
 import { useFiles } from './files.ts';

@@ -5,7 +5,7 @@ import { barsFromRows } from '../../src/market/bars.ts';
 import { badDataError, canDrop, checkBars, type CheckReport } from '../../src/market/check-bars.ts';
 import type { CsvRow } from '../../src/market/csv-file.ts';
 import { keepBars, type FileBars } from '../../src/market/rows.ts';
-import { DAY } from '../../src/market/bar-time.ts';
+import { DAY } from '../../src/base/durations.ts';
 import { rowsOf, type Row } from './bars.ts';
 
 const START = Date.UTC(2020, 0, 1);

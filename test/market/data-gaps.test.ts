@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { findGaps, findUncoveredEdges, type GapReport } from '../../src/market/data-gaps.ts';
-import { DAY, HOUR, MINUTE } from '../../src/market/bar-time.ts';
+import { DAY, HOUR, MINUTE } from '../../src/base/durations.ts';
 import { parseTimeframe, type TimeframeName } from '../../src/market/timeframe.ts';
 import { flatBars, instants } from './bars.ts';
 

@@ -1,7 +1,7 @@
 import { cp } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { DAY, HOUR } from '../../src/market/bar-time.ts';
+import { DAY, HOUR } from '../../src/base/durations.ts';
 import { downloadBars, type TimedBar } from '../../src/market/download.ts';
 import { parseTimeframe } from '../../src/market/timeframe.ts';
 import { useFiles } from './files.ts';

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { formatProblem, type ServiceError } from '../../src/base/errors.ts';
 import { importBars } from '../../src/market/catalogue.ts';
 import { loadDataset, type Dataset, type LoadOptions } from '../../src/market/load-dataset.ts';
-import { DAY } from '../../src/market/bar-time.ts';
+import { DAY } from '../../src/base/durations.ts';
 import { rowsOf } from './bars.ts';
 import { csv, useFiles } from './files.ts';
 

@@ -2,7 +2,8 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { barsFromRows, type Bars } from '../../src/market/bars.ts';
 import { resample } from '../../src/market/resample.ts';
-import { DAY, formatTime, HOUR, MINUTE } from '../../src/market/bar-time.ts';
+import { DAY, HOUR, MINUTE } from '../../src/base/durations.ts';
+import { formatTime } from '../../src/market/bar-time.ts';
 import { barSpacing, parseTimeframe, type TimeframeName } from '../../src/market/timeframe.ts';
 import { flatBars, instants, rowsOf, type Row } from './bars.ts';
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { DAY, HOUR, MINUTE } from '../../src/market/bar-time.ts';
+import { DAY, HOUR, MINUTE } from '../../src/base/durations.ts';
 import {
   barSpacing,
   parseTimeframe,

@@ -8,7 +8,7 @@ import { barsFromRows } from '../../src/market/bars.ts';
 import { importBars } from '../../src/market/catalogue.ts';
 import { findGaps } from '../../src/market/data-gaps.ts';
 import { loadDataset } from '../../src/market/load-dataset.ts';
-import { DAY, HOUR, MINUTE } from '../../src/market/bar-time.ts';
+import { DAY, HOUR, MINUTE } from '../../src/base/durations.ts';
 import { parseTimeframe } from '../../src/market/timeframe.ts';
 import { Intake, type FeedItem } from '../../src/trading/feed.ts';
 import { replayFeed, type Clock, type ReplayOptions } from '../../src/trading/replay-feed.ts';

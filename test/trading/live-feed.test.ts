@@ -3,7 +3,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import { MINUTE } from '../../src/market/bar-time.ts';
+import { MINUTE } from '../../src/base/durations.ts';
 import { parseTimeframe } from '../../src/market/timeframe.ts';
 import { openExchange, type Exchange } from '../../src/trading/venues/market-data.ts';
 import type { FeedItem } from '../../src/trading/feed.ts';

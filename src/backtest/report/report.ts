@@ -13,7 +13,7 @@ import {
   NO_VALUE,
 } from '../../base/format.ts';
 import { formatFigure, readFigure, RUN_FIGURES, type FigureName } from '../../base/run-figures.ts';
-import { DAY } from '../../market/bar-time.ts';
+import { DAY } from '../../base/durations.ts';
 import { type Child, html, type Html, nothing } from '../../base/html.ts';
 import type { ReportInput } from './input.ts';
 import { renderPage, THEME_BUTTON } from './render-report.ts';

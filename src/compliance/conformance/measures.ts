@@ -1,7 +1,7 @@
 /** Measurements of cases, and their comparison with expectations. */
 import { stepOf } from '../../trading/session-events.ts';
 import { clientOrderId, type VenueRules } from '../../trading/venue.ts';
-import { MINUTE } from '../../market/bar-time.ts';
+import { MINUTE } from '../../base/durations.ts';
 import { idOf } from '../venue/listing.ts';
 import type { Condition, Matcher, Measure } from './case.ts';
 import { numberOf } from './numbers.ts';

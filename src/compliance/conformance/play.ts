@@ -2,7 +2,7 @@
 import type { OrderRequest } from '../../engine/orders/order.ts';
 import { Instrument } from '../../engine/instrument.ts';
 import { allocateBars } from '../../market/bars.ts';
-import { MINUTE } from '../../market/bar-time.ts';
+import { MINUTE } from '../../base/durations.ts';
 import type { ExchangeCommand } from '../venue/exchange-command.ts';
 import { idOf } from '../venue/listing.ts';
 import type { Ask, ExchangeAction, Part, Step } from './case.ts';

@@ -1,6 +1,6 @@
 /** Series of orders that are computed from a limit of the bot: just below, at and beyond it. */
 import type { OrderReason } from '../../engine/orders/order.ts';
-import { MINUTE } from '../../market/bar-time.ts';
+import { MINUTE } from '../../base/durations.ts';
 import type { Limit, Probe } from './case.ts';
 import { Inconclusive, type Check } from './expectations.ts';
 import { messagesPerBar } from './numbers.ts';

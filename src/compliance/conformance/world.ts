@@ -5,7 +5,7 @@ import type { EngineConfig } from '../../engine/config.ts';
 import type { OrderEvent } from '../../engine/journal.ts';
 import { seededRandom } from '../../engine/random.ts';
 import type { SessionState } from '../../events/session-state.ts';
-import { MINUTE } from '../../market/bar-time.ts';
+import { MINUTE } from '../../base/durations.ts';
 import type { RunEnd } from '../../trading/host/pod/trade-options.ts';
 import type { SessionEvent } from '../../trading/session-events.ts';
 import type { ExchangeDefinition } from '../../trading/venues/exchanges-file.ts';

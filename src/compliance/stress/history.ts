@@ -1,6 +1,6 @@
 /** Reads what bots sent and received in the last six months, for RTS 6 Article 10(a) and (b). */
 import { ServiceError } from '../../base/errors.ts';
-import { DAY } from '../../market/bar-time.ts';
+import { DAY } from '../../base/durations.ts';
 import type { Storage } from '../../storage/storage.ts';
 import type { Db } from '../../storage/tables.ts';
 import { digest } from '../evidence-digest.ts';

@@ -1,6 +1,6 @@
 import { faultOf } from '../conformance/expectations.ts';
 import { ACCOUNT, type World } from '../conformance/world.ts';
-import { MINUTE } from '../../market/bar-time.ts';
+import { MINUTE } from '../../base/durations.ts';
 import type { SessionEvent } from '../../trading/session-events.ts';
 import { rounded } from './samples.ts';
 import type { Meters } from './meters.ts';

@@ -1,6 +1,6 @@
 /** The safeguards of RTS 6 Articles 12 to 17, and how a stress test tries each under the target load. */
 import type { Order } from '../../engine/orders/order.ts';
-import { MINUTE } from '../../market/bar-time.ts';
+import { MINUTE } from '../../base/durations.ts';
 import type { ActContext } from '../conformance/exerciser.ts';
 import type { TriedBot } from '../conformance/tried-session.ts';
 import { inWorld } from '../conformance/world.ts';

@@ -1,6 +1,6 @@
 /** Generates load for the session code of a bot: a fixed amount per bar, even if the bot falls behind. */
 import type { Order } from '../../engine/orders/order.ts';
-import { MINUTE } from '../../market/bar-time.ts';
+import { MINUTE } from '../../base/durations.ts';
 import type { SessionEvent } from '../../trading/session-events.ts';
 import type { World } from '../conformance/world.ts';
 import type { ExchangeLine } from '../venue/exchange-line.ts';

@@ -1,6 +1,6 @@
 /** Derives the load that a bot must withstand from the peaks of its history. */
 import { engineConfig, type BotSpec } from '../../bots/spec.ts';
-import { DAY } from '../../market/bar-time.ts';
+import { DAY } from '../../base/durations.ts';
 import { parseTimeframe } from '../../market/timeframe.ts';
 import type { History } from './history.ts';
 import { CLASSES, findMessages, WINDOWS } from './peaks.ts';

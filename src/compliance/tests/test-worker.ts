@@ -7,7 +7,7 @@ import { readChangedSpec } from '../../bots/hosted.ts';
 import { hostedBot } from '../../bots/load-bot.ts';
 import type { Strategy } from '../../engine/strategy.ts';
 import { ServiceError } from '../../base/errors.ts';
-import { MINUTE } from '../../market/bar-time.ts';
+import { MINUTE } from '../../base/durations.ts';
 import type { RunnableVersion } from '../../fleet/registry/versions.ts';
 import type { Progress } from '../../fleet/tasks/lifecycle.ts';
 import { runConformance, type ConformanceResult } from '../conformance/run-conformance.ts';

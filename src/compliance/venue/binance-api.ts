@@ -3,7 +3,7 @@
  * (https://developers.binance.com/docs/binance-spot-api-docs), on the books of `Matching`.
  */
 import { createHmac } from 'node:crypto';
-import { MINUTE } from '../../market/bar-time.ts';
+import { MINUTE } from '../../base/durations.ts';
 import { decimalText, type Kline, type Klines } from './klines.ts';
 import { AUCTIONS, idOf, type Listing, type Rejection } from './listing.ts';
 import type { Change, Matching } from './matching.ts';

@@ -1,4 +1,4 @@
-import { MINUTE } from '../../market/bar-time.ts';
+import { MINUTE } from '../../base/durations.ts';
 import type { Trade } from './matching.ts';
 
 /** Open, high, low, close and volume as decimal text; tests may store malformed text. */

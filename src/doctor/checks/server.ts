@@ -1,3 +1,4 @@
+import { DAY } from '../../base/durations.ts';
 import { existsSync, lstatSync } from 'node:fs';
 import { dirname } from 'node:path';
 import type { DeviceKey } from '../../client/device-key.ts';
@@ -86,7 +87,7 @@ function isLink(path: string): boolean {
 }
 
 /** Remaining validity at which automatic renewal of a certificate should have happened. */
-const CERTIFICATE_MS = 14 * 86_400_000;
+const CERTIFICATE_MS = 14 * DAY;
 /** The same as a share of the validity, for short-lived certificates. */
 const CERTIFICATE_SHARE = 1 / 6;
 

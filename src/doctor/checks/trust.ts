@@ -1,3 +1,4 @@
+import { DAY } from '../../base/durations.ts';
 import { existsSync } from 'node:fs';
 import { formatSpan } from '../../base/format.ts';
 import type { License, RefusedFile } from '../../gate/license.ts';
@@ -154,7 +155,7 @@ function foreignLease({ leases, refused }: License): Fault | undefined {
 }
 
 /** Remaining time from which the expiry of a root or keyset is reported, as at the issuer. */
-const EXPIRY_WARNING_MS = 60 * 86_400_000;
+const EXPIRY_WARNING_MS = 60 * DAY;
 
 function expiryOf({ root, keyset: signed }: MachineTrust, now: number): Fault | undefined {
   const documents = [

@@ -1,4 +1,4 @@
-import { DAY } from '../../market/bar-time.ts';
+import { DAY } from '../../base/durations.ts';
 import { feeOf, slippedPrice } from '../costs.ts';
 import {
   isBeyondLimit,

@@ -1,4 +1,4 @@
-import { DAY } from '../../market/bar-time.ts';
+import { DAY } from '../../base/durations.ts';
 import { expectedPrice, feeOf } from '../costs.ts';
 import type { Instrument } from '../instrument.ts';
 import type { OrderBook } from '../orders/order-book.ts';

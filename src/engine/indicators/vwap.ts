@@ -1,4 +1,4 @@
-import { DAY } from '../../market/bar-time.ts';
+import { DAY } from '../../base/durations.ts';
 import type { Indicator } from './indicator.ts';
 import type { IndicatorKind } from '../series/computation.ts';
 import { declare, type BarSeries, type Series } from '../series/declared-series.ts';

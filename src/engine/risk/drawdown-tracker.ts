@@ -1,4 +1,4 @@
-import { DAY } from '../../market/bar-time.ts';
+import { DAY } from '../../base/durations.ts';
 import type { RunState } from '../run-state.ts';
 import type { RiskState } from './risk-state.ts';
 

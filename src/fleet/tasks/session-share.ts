@@ -1,4 +1,5 @@
 /** List of active workers, and how they share trading sessions. */
+import { DAY } from '../../base/durations.ts';
 import type { Storage } from '../../storage/storage.ts';
 import type { Db, WorkersTable } from '../../storage/tables.ts';
 import type { Claim, SessionKind } from './claim.ts';
@@ -10,7 +11,7 @@ import { hasEnded } from './worker-id.ts';
 const ALIVE_WITHIN_MS = 10_000;
 /** After this wait, any worker with room takes a session, even beyond its share. */
 const MOST_WAIT_MS = 5_000;
-const FORGOTTEN_AFTER_MS = 86_400_000;
+const FORGOTTEN_AFTER_MS = DAY;
 
 const CAPACITY = { paper: 'paper_sessions', production: 'production_deployments' } as const;
 

@@ -1,3 +1,4 @@
+import { DAY } from '../../base/durations.ts';
 import {
   formatCountOf,
   formatMoney,
@@ -263,13 +264,11 @@ function lengthOf({ entry_time, exit_time }: TradeRow): number {
   return Date.parse(exit_time) - Date.parse(entry_time);
 }
 
-const DAY_MS = 86_400_000;
-
 async function tradeLength(facts: Facts): Promise<Reply> {
   const run = await runOf(facts);
   const all = closed((await tradesOf(facts, run)).trades);
   if (all.length === 0) throw missing(`no trade was closed in ${run.said}`);
-  const days = all.map((trade) => lengthOf(trade) / DAY_MS).toSorted((a, b) => a - b);
+  const days = all.map((trade) => lengthOf(trade) / DAY).toSorted((a, b) => a - b);
   const median = mean(middleOf(days));
   const text = `${formatCountOf(all.length, 'closed trade')} lasted ${formatRatio(mean(days))} calendar days on average, the median ${formatRatio(median)}, by trades.csv of ${run.said}.`;
   return reply(text, cite(run.result, '/trades/count'));

@@ -1,3 +1,4 @@
+import { DAY } from '../../base/durations.ts';
 import { ServiceError } from '../../base/errors.ts';
 import { formatInstant } from '../../base/format.ts';
 import { at, ifExists, LONGEST_FILE, read, withQuery, type Ask } from '../call-api.ts';
@@ -355,7 +356,7 @@ export function missing(message: string, remedy?: string): ServiceError {
 /** `2000-01-03`, with the time where it is not midnight. */
 export function day(instant: string): string {
   const ms = Date.parse(instant);
-  return formatInstant(ms, ms % 86_400_000 === 0);
+  return formatInstant(ms, ms % DAY === 0);
 }
 
 /** What others wrote, so that it is seen where it begins and ends. */

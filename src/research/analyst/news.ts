@@ -1,3 +1,4 @@
+import { DAY } from '../../base/durations.ts';
 import { ServiceError } from '../../base/errors.ts';
 import { formatCountOf } from '../../base/format.ts';
 import { at, withQuery } from '../call-api.ts';
@@ -16,7 +17,6 @@ import { reply, type Questions, type Reply } from './question.ts';
 import { HEADLINES, sayFigure } from './results.ts';
 import { sayChange, type Change } from './versions.ts';
 
-const DAY_MS = 86_400_000;
 /** So many events are looked at, the last ones. */
 const MOST_LOOKED_AT = 1000;
 const MOST_TOLD = 15;
@@ -42,7 +42,7 @@ async function news(facts: Facts): Promise<Reply> {
   const now = Date.parse(data.items.at(-1)?.recorded_at ?? '');
   const isNew =
     report === undefined
-      ? ({ recorded_at }: Event): boolean => Date.parse(recorded_at) > now - DAY_MS
+      ? ({ recorded_at }: Event): boolean => Date.parse(recorded_at) > now - DAY
       : ({ seq }: Event): boolean => seq > (seen ?? report).seq;
   const since =
     report === undefined

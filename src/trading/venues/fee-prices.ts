@@ -1,4 +1,4 @@
-import { MINUTE } from '../../market/bar-time.ts';
+import { MINUTE } from '../../base/durations.ts';
 import type { AskOptions } from './ccxt-client.ts';
 import type { VenueClient } from './venue-client.ts';
 

@@ -9,7 +9,7 @@ import { inVirtualTime } from '../../../src/compliance/conformance/virtual-time.
 import { Agenda } from '../../../src/compliance/venue/agenda.ts';
 import type { FaultAction } from '../../../src/compliance/venue/faults.ts';
 import { connectInProcess, limitEndpoints } from '../../../src/compliance/venue/in-process.ts';
-import { MINUTE } from '../../../src/market/bar-time.ts';
+import { MINUTE } from '../../../src/base/durations.ts';
 import { openExchangeVenue } from '../../../src/trading/venues/exchange-venue.ts';
 import { phaseOf, stepOf } from '../../../src/trading/venues/venue-markets.ts';
 import type { ExchangeVenueOptions } from '../../../src/trading/venues/venue-client.ts';

@@ -1,5 +1,5 @@
 /** Cases about limits and the kill switch: evidence for Articles 9 and 10, not part of Article 6. */
-import { MINUTE } from '../../../market/bar-time.ts';
+import { MINUTE } from '../../../base/durations.ts';
 import type { Case } from '../case.ts';
 import {
   act,

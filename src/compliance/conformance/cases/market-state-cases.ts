@@ -1,5 +1,5 @@
 /** Cases about thin books, auctions, halts and lost connections: Article 6(2)(a), with the data flows of RTS 7 Article 9(3). */
-import { MINUTE } from '../../../market/bar-time.ts';
+import { MINUTE } from '../../../base/durations.ts';
 import type { Case, Part } from '../case.ts';
 import {
   act,

@@ -1,5 +1,5 @@
 /** Cases about market rules, connections and order reports: Article 6(2)(b), with the data flows of RTS 7 Article 9(3). */
-import { MINUTE } from '../../../market/bar-time.ts';
+import { MINUTE } from '../../../base/durations.ts';
 import type { Case, Part, Step } from '../case.ts';
 import {
   act,

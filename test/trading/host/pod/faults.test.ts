@@ -1,7 +1,7 @@
 import type { RunnerAnswer } from '../../../../src/api/runners.ts';
 import { expect, test, vi } from 'vitest';
 import { ServiceError } from '../../../../src/base/errors.ts';
-import { MINUTE } from '../../../../src/market/bar-time.ts';
+import { MINUTE } from '../../../../src/base/durations.ts';
 import { eventOfAnswer } from '../../../../src/trading/host/pod/server-connection.ts';
 import { clientOrderId } from '../../../../src/trading/venue.ts';
 import { newScript, unavailable, until, type Script } from './scripted.ts';

@@ -4,7 +4,7 @@ import { expect, test, vi } from 'vitest';
 import { formatTime } from '../../../../src/lease/time.ts';
 import { stateHash, type SessionState } from '../../../../src/events/session-state.ts';
 import { clientOrderId } from '../../../../src/trading/venue.ts';
-import { MINUTE } from '../../../../src/market/bar-time.ts';
+import { MINUTE } from '../../../../src/base/durations.ts';
 import { KEY, keysetOf, leaseOf, newLicensePlace } from '../../../gate/license-place.ts';
 import { sleepMachine } from '../../../sleep-machine.ts';
 import type { TestExchange } from '../../test-exchange.ts';

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { gunzipSync, gzipSync } from 'node:zlib';
 import Database from 'better-sqlite3';
 import { expect, onTestFinished, test } from 'vitest';
-import { MINUTE } from '../../../../src/market/bar-time.ts';
+import { MINUTE } from '../../../../src/base/durations.ts';
 import { openJournal, type Journal } from '../../../../src/trading/host/pod/runner-journal.ts';
 import { barsEvent, type SessionBatch } from '../../../../src/trading/session-events.ts';
 import type { SessionState } from '../../../../src/events/session-state.ts';

@@ -8,7 +8,7 @@ import type { RunnerAnswer } from '../../../../src/client/runner.ts';
 import type { Step } from '../../../../src/engine/steps.ts';
 import { ServiceError } from '../../../../src/base/errors.ts';
 import { createLog } from '../../../../src/base/log.ts';
-import { MINUTE } from '../../../../src/market/bar-time.ts';
+import { MINUTE } from '../../../../src/base/durations.ts';
 import { openBot, type RunningBot } from '../../../../src/trading/host/pod/deployed-bot.ts';
 import { readRunConfig, type RunConfig } from '../../../../src/trading/host/pod/run-config.ts';
 import { eventOfAnswer } from '../../../../src/trading/host/pod/server-connection.ts';

@@ -7,7 +7,7 @@ import { expect, test, vi, type TestContext } from 'vitest';
 import { newProductionWorld, type Deployed } from '../../../fleet/deployments/world.ts';
 import { SCRATCH } from '../../../scratch.ts';
 import { startExchange } from '../../local-exchange.ts';
-import { MINUTE } from '../../../../src/market/bar-time.ts';
+import { MINUTE } from '../../../../src/base/durations.ts';
 import { BTC, runInProcess, SPEC, type Run } from './world.ts';
 
 /** Each time, all events are asked for. */

@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url';
 import { vi, type TestContext } from 'vitest';
 import { engineConfig } from '../../../../src/bots/spec.ts';
 import { createLog } from '../../../../src/base/log.ts';
-import { MINUTE } from '../../../../src/market/bar-time.ts';
+import { MINUTE } from '../../../../src/base/durations.ts';
 import { openBot } from '../../../../src/trading/host/pod/deployed-bot.ts';
 import { readRunConfig } from '../../../../src/trading/host/pod/run-config.ts';
 import { openJournal } from '../../../../src/trading/host/pod/runner-journal.ts';
