@@ -1,4 +1,13 @@
-import { defineStrategy, integer, number, Rsi, Sma } from 'service-local/strategy';
+import {
+  above,
+  all,
+  below,
+  defineStrategy,
+  integer,
+  number,
+  rsi,
+  sma,
+} from 'service-local/strategy';
 
 /**
  * Buys a short fall within a long rise. A bracket places both exits with the entry; the exit that is
@@ -31,20 +40,25 @@ export default defineStrategy({
   },
   instruments: { min: 1, max: 1 },
 
-  create({ params, instruments, broker }) {
-    const instrument = instruments[0];
-    const trend = new Sma(params.trend);
-    const rsi = new Rsi(params.period);
+  indicators: ({ params, instruments: [asset] }) => ({
+    close: asset.close,
+    trend: sma(asset.close, params.trend),
+    strength: rsi(asset.close, params.period),
+  }),
+  // Rising, and fallen: `onBar` is called at such bars, and after fills and ends of orders.
+  wakeOn: ({ close, trend, strength }, { lower }) =>
+    all(above(close, trend), below(strength, lower)),
+
+  create({ params, instruments: [asset], indicators: { trend, strength }, broker }) {
     return {
       onBar() {
-        const { close } = instrument;
-        // Indicators need every bar, in or out of the market. They are NaN until they have enough bars.
-        const rises = close > trend.next(close);
-        const fell = rsi.next(close) < params.lower;
-        if (!rises || !fell || broker.position(instrument) > 0) return;
+        const { close } = asset;
+        const rises = close > trend.value;
+        const fell = strength.value < params.lower;
+        if (!rises || !fell || broker.position(asset) > 0) return;
         // The quantity must be affordable at the next open, including the fee. So it uses less than all.
         broker.order({
-          instrument,
+          instrument: asset,
           side: 'buy',
           quantity: (params.share * broker.equity) / close,
           takeProfit: { percent: params.profit },

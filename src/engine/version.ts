@@ -3,3 +3,6 @@
  * over the same inputs could give another event hash, so that a lock notices.
  */
 export const ENGINE_VERSION = '2';
+
+/** Equals `version` in package.json, which the engine cannot read. */
+export const PACKAGE_VERSION = '0.1.0';

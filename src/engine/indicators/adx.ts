@@ -76,7 +76,7 @@ export function adx(bars: Pick<BarSeries, 'high' | 'low' | 'close'>, period = 14
 
 type AdxLine = 'adx' | 'plusDi' | 'minusDi';
 
-const ADX: IndicatorKind<[period: number], Adx, AdxLine> = {
+export const ADX: IndicatorKind<[period: number], Adx, AdxLine> = {
   name: 'adx',
   lines: ['adx', 'plusDi', 'minusDi'],
   start: (period) => new Adx(period),

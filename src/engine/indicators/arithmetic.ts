@@ -22,7 +22,7 @@ export function lag(input: Series, entries: number): Series {
   return declare(LAG, [input], [entries]).value;
 }
 
-const RATIO: IndicatorKind<[], void, 'value'> = {
+export const RATIO: IndicatorKind<[], void, 'value'> = {
   name: 'ratio',
   lines: ['value'],
   start: () => {},
@@ -31,7 +31,7 @@ const RATIO: IndicatorKind<[], void, 'value'> = {
   },
 };
 
-const DIFFERENCE: IndicatorKind<[], void, 'value'> = {
+export const DIFFERENCE: IndicatorKind<[], void, 'value'> = {
   name: 'difference',
   lines: ['value'],
   start: () => {},
@@ -40,7 +40,7 @@ const DIFFERENCE: IndicatorKind<[], void, 'value'> = {
   },
 };
 
-const LOG: IndicatorKind<[], void, 'value'> = {
+export const LOG: IndicatorKind<[], void, 'value'> = {
   name: 'log',
   lines: ['value'],
   start: () => {},
@@ -49,7 +49,7 @@ const LOG: IndicatorKind<[], void, 'value'> = {
   },
 };
 
-const LAG: IndicatorKind<[entries: number], number, 'value'> = {
+export const LAG: IndicatorKind<[entries: number], number, 'value'> = {
   name: 'lag',
   lines: ['value'],
   start: (entries) => checkPeriod('entries', entries),

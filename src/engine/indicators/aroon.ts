@@ -55,7 +55,7 @@ export function aroon(bars: Pick<BarSeries, 'high' | 'low'>, period = 25): Lines
 
 type AroonLine = 'oscillator' | 'up' | 'down';
 
-const AROON: IndicatorKind<[period: number], Aroon, AroonLine> = {
+export const AROON: IndicatorKind<[period: number], Aroon, AroonLine> = {
   name: 'aroon',
   lines: ['oscillator', 'up', 'down'],
   start: (period) => new Aroon(period),

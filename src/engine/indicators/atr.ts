@@ -45,7 +45,7 @@ export function atr(bars: Pick<BarSeries, 'high' | 'low' | 'close'>, period = 14
   return declare(ATR, [bars.high, bars.low, bars.close], [period]).value;
 }
 
-const ATR: IndicatorKind<[period: number], Atr, 'value'> = {
+export const ATR: IndicatorKind<[period: number], Atr, 'value'> = {
   name: 'atr',
   lines: ['value'],
   start: (period) => new Atr(period),

@@ -59,7 +59,7 @@ export function bollinger(input: Series, period = 20, k = 2): Lines<BollingerLin
 
 type BollingerLine = 'middle' | 'upper' | 'lower';
 
-const BOLLINGER: IndicatorKind<[period: number, k: number], Bollinger, BollingerLine> = {
+export const BOLLINGER: IndicatorKind<[period: number, k: number], Bollinger, BollingerLine> = {
   name: 'bollinger',
   lines: ['middle', 'upper', 'lower'],
   start: (period, k) => new Bollinger(period, k),

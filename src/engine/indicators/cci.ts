@@ -49,7 +49,7 @@ export function cci(bars: Pick<BarSeries, 'high' | 'low' | 'close'>, period = 20
   return declare(CCI, [bars.high, bars.low, bars.close], [period]).value;
 }
 
-const CCI: IndicatorKind<[period: number], Cci, 'value'> = {
+export const CCI: IndicatorKind<[period: number], Cci, 'value'> = {
   name: 'cci',
   lines: ['value'],
   start: (period) => new Cci(period),

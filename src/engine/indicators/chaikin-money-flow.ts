@@ -45,7 +45,7 @@ export function chaikinMoneyFlow(
     .value;
 }
 
-const CHAIKIN_MONEY_FLOW: IndicatorKind<[period: number], ChaikinMoneyFlow, 'value'> = {
+export const CHAIKIN_MONEY_FLOW: IndicatorKind<[period: number], ChaikinMoneyFlow, 'value'> = {
   name: 'chaikinMoneyFlow',
   lines: ['value'],
   start: (period) => new ChaikinMoneyFlow(period),

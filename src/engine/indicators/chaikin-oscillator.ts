@@ -52,14 +52,17 @@ export function chaikinOscillator(
     .value;
 }
 
-const CHAIKIN_OSCILLATOR: IndicatorKind<[fast: number, slow: number], ChaikinOscillator, 'value'> =
-  {
-    name: 'chaikinOscillator',
-    lines: ['value'],
-    start: (fast, slow) => new ChaikinOscillator(fast, slow),
-    fill(machine, [high, low, close, volume], [value], from, to) {
-      for (let at = from; at < to; at++) {
-        value[at] = machine.next(high[at]!, low[at]!, close[at]!, volume[at]!);
-      }
-    },
-  };
+export const CHAIKIN_OSCILLATOR: IndicatorKind<
+  [fast: number, slow: number],
+  ChaikinOscillator,
+  'value'
+> = {
+  name: 'chaikinOscillator',
+  lines: ['value'],
+  start: (fast, slow) => new ChaikinOscillator(fast, slow),
+  fill(machine, [high, low, close, volume], [value], from, to) {
+    for (let at = from; at < to; at++) {
+      value[at] = machine.next(high[at]!, low[at]!, close[at]!, volume[at]!);
+    }
+  },
+};

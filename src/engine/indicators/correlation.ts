@@ -56,7 +56,7 @@ export function correlation(a: Series, b: Series, period: number): Series {
   return declare(CORRELATION, [a, b], [period]).value;
 }
 
-const CORRELATION: IndicatorKind<[period: number], Correlation, 'value'> = {
+export const CORRELATION: IndicatorKind<[period: number], Correlation, 'value'> = {
   name: 'correlation',
   lines: ['value'],
   start: (period) => new Correlation(period),

@@ -55,7 +55,7 @@ export function donchian(bars: Pick<BarSeries, 'high' | 'low'>, period = 20): Li
 
 type DonchianLine = 'middle' | 'upper' | 'lower';
 
-const DONCHIAN: IndicatorKind<[period: number], Donchian, DonchianLine> = {
+export const DONCHIAN: IndicatorKind<[period: number], Donchian, DonchianLine> = {
   name: 'donchian',
   lines: ['middle', 'upper', 'lower'],
   start: (period) => new Donchian(period),

@@ -45,7 +45,7 @@ export function ema(input: Series, period: number): Series {
   return declare(EMA, [input], [period]).value;
 }
 
-const EMA: IndicatorKind<[period: number], Ema, 'value'> = {
+export const EMA: IndicatorKind<[period: number], Ema, 'value'> = {
   name: 'ema',
   lines: ['value'],
   start: (period) => new Ema(period),

@@ -41,7 +41,7 @@ export function heikinAshi(
 
 type HeikinAshiLine = 'open' | 'high' | 'low' | 'close';
 
-const HEIKIN_ASHI: IndicatorKind<[], HeikinAshi, HeikinAshiLine> = {
+export const HEIKIN_ASHI: IndicatorKind<[], HeikinAshi, HeikinAshiLine> = {
   name: 'heikinAshi',
   lines: ['open', 'high', 'low', 'close'],
   start: () => new HeikinAshi(),

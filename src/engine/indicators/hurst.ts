@@ -110,7 +110,7 @@ export function hurst(input: Series, period: number): Series {
   return declare(HURST, [input], [period]).value;
 }
 
-const HURST: IndicatorKind<[period: number], Hurst, 'value'> = {
+export const HURST: IndicatorKind<[period: number], Hurst, 'value'> = {
   name: 'hurst',
   lines: ['value'],
   start: (period) => new Hurst(period),

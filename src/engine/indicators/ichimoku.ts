@@ -66,7 +66,7 @@ export function ichimoku(
 
 type IchimokuLine = 'conversion' | 'base' | 'spanA' | 'spanB';
 
-const ICHIMOKU: IndicatorKind<
+export const ICHIMOKU: IndicatorKind<
   [conversion: number, base: number, span: number],
   Ichimoku,
   IchimokuLine

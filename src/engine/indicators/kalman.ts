@@ -47,7 +47,7 @@ export function kalman(input: Series, process: number, measurement: number): Ser
   return declare(KALMAN, [input], [process, measurement]).value;
 }
 
-const KALMAN: IndicatorKind<[process: number, measurement: number], Kalman, 'value'> = {
+export const KALMAN: IndicatorKind<[process: number, measurement: number], Kalman, 'value'> = {
   name: 'kalman',
   lines: ['value'],
   start: (process, measurement) => new Kalman(process, measurement),

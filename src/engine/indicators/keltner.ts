@@ -61,7 +61,7 @@ export function keltner(
 
 type KeltnerLine = 'middle' | 'upper' | 'lower';
 
-const KELTNER: IndicatorKind<
+export const KELTNER: IndicatorKind<
   [period: number, atrPeriod: number, multiplier: number],
   Keltner,
   KeltnerLine

@@ -52,7 +52,11 @@ export function linearRegression(input: Series, period: number): Lines<LinearReg
 
 type LinearRegressionLine = 'end' | 'slope';
 
-const LINEAR_REGRESSION: IndicatorKind<[period: number], LinearRegression, LinearRegressionLine> = {
+export const LINEAR_REGRESSION: IndicatorKind<
+  [period: number],
+  LinearRegression,
+  LinearRegressionLine
+> = {
   name: 'linearRegression',
   lines: ['end', 'slope'],
   start: (period) => new LinearRegression(period),

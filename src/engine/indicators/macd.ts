@@ -55,7 +55,7 @@ export function macd(input: Series, fast = 12, slow = 26, signal = 9): Lines<Mac
 
 type MacdLine = 'macd' | 'signal' | 'histogram';
 
-const MACD: IndicatorKind<[fast: number, slow: number, signal: number], Macd, MacdLine> = {
+export const MACD: IndicatorKind<[fast: number, slow: number, signal: number], Macd, MacdLine> = {
   name: 'macd',
   lines: ['macd', 'signal', 'histogram'],
   start: (fast, slow, signal) => new Macd(fast, slow, signal),

@@ -53,7 +53,7 @@ export function mfi(
   return declare(MFI, [bars.high, bars.low, bars.close, bars.volume], [period]).value;
 }
 
-const MFI: IndicatorKind<[period: number], Mfi, 'value'> = {
+export const MFI: IndicatorKind<[period: number], Mfi, 'value'> = {
   name: 'mfi',
   lines: ['value'],
   start: (period) => new Mfi(period),

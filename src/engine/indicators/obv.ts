@@ -34,7 +34,7 @@ export function obv(bars: Pick<BarSeries, 'close' | 'volume'>): Series {
   return declare(OBV, [bars.close, bars.volume], []).value;
 }
 
-const OBV: IndicatorKind<[], Obv, 'value'> = {
+export const OBV: IndicatorKind<[], Obv, 'value'> = {
   name: 'obv',
   lines: ['value'],
   start: () => new Obv(),

@@ -102,7 +102,7 @@ export function parabolicSar(
 
 type ParabolicSarLine = 'stop' | 'direction';
 
-const PARABOLIC_SAR: IndicatorKind<
+export const PARABOLIC_SAR: IndicatorKind<
   [step: number, maximum: number],
   ParabolicSar,
   ParabolicSarLine

@@ -45,7 +45,7 @@ export function percentileRank(input: Series, period: number): Series {
   return declare(PERCENTILE_RANK, [input], [period]).value;
 }
 
-const PERCENTILE_RANK: IndicatorKind<[period: number], PercentileRank, 'value'> = {
+export const PERCENTILE_RANK: IndicatorKind<[period: number], PercentileRank, 'value'> = {
   name: 'percentileRank',
   lines: ['value'],
   start: (period) => new PercentileRank(period),

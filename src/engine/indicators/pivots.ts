@@ -64,7 +64,7 @@ export function pivots(
 
 type PivotsLine = 'pivot' | 'r1' | 's1' | 'r2' | 's2';
 
-const PIVOTS: IndicatorKind<[], Pivots, PivotsLine> = {
+export const PIVOTS: IndicatorKind<[], Pivots, PivotsLine> = {
   name: 'pivots',
   lines: ['pivot', 'r1', 's1', 'r2', 's2'],
   start: () => new Pivots(),

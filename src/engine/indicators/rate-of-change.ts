@@ -41,7 +41,7 @@ export function rateOfChange(input: Series, period: number): Series {
   return declare(RATE_OF_CHANGE, [input], [period]).value;
 }
 
-const RATE_OF_CHANGE: IndicatorKind<[period: number], RateOfChange, 'value'> = {
+export const RATE_OF_CHANGE: IndicatorKind<[period: number], RateOfChange, 'value'> = {
   name: 'rateOfChange',
   lines: ['value'],
   start: (period) => new RateOfChange(period),

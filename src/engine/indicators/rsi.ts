@@ -48,7 +48,7 @@ export function rsi(input: Series, period: number): Series {
   return declare(RSI, [input], [period]).value;
 }
 
-const RSI: IndicatorKind<[period: number], Rsi, 'value'> = {
+export const RSI: IndicatorKind<[period: number], Rsi, 'value'> = {
   name: 'rsi',
   lines: ['value'],
   start: (period) => new Rsi(period),

@@ -42,7 +42,7 @@ export function sma(input: Series, period: number): Series {
   return declare(SMA, [input], [period]).value;
 }
 
-const SMA: IndicatorKind<[period: number], Sma, 'value'> = {
+export const SMA: IndicatorKind<[period: number], Sma, 'value'> = {
   name: 'sma',
   lines: ['value'],
   start: (period) => new Sma(period),

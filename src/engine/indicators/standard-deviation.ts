@@ -37,7 +37,7 @@ export function standardDeviation(input: Series, period: number): Series {
   return declare(STANDARD_DEVIATION, [input], [period]).value;
 }
 
-const STANDARD_DEVIATION: IndicatorKind<[period: number], StandardDeviation, 'value'> = {
+export const STANDARD_DEVIATION: IndicatorKind<[period: number], StandardDeviation, 'value'> = {
   name: 'standardDeviation',
   lines: ['value'],
   start: (period) => new StandardDeviation(period),

@@ -64,7 +64,7 @@ export function stochastic(
 
 type StochasticLine = 'k' | 'd';
 
-const STOCHASTIC: IndicatorKind<
+export const STOCHASTIC: IndicatorKind<
   [k: number, smooth: number, d: number],
   Stochastic,
   StochasticLine

@@ -67,16 +67,19 @@ export function supertrend(
 
 type SupertrendLine = 'stop' | 'direction';
 
-const SUPERTREND: IndicatorKind<[period: number, multiplier: number], Supertrend, SupertrendLine> =
-  {
-    name: 'supertrend',
-    lines: ['stop', 'direction'],
-    start: (period, multiplier) => new Supertrend(period, multiplier),
-    fill(machine, [high, low, close], [stop, direction], from, to) {
-      for (let at = from; at < to; at++) {
-        machine.next(high[at]!, low[at]!, close[at]!);
-        stop[at] = machine.value;
-        direction[at] = machine.direction;
-      }
-    },
-  };
+export const SUPERTREND: IndicatorKind<
+  [period: number, multiplier: number],
+  Supertrend,
+  SupertrendLine
+> = {
+  name: 'supertrend',
+  lines: ['stop', 'direction'],
+  start: (period, multiplier) => new Supertrend(period, multiplier),
+  fill(machine, [high, low, close], [stop, direction], from, to) {
+    for (let at = from; at < to; at++) {
+      machine.next(high[at]!, low[at]!, close[at]!);
+      stop[at] = machine.value;
+      direction[at] = machine.direction;
+    }
+  },
+};

@@ -41,7 +41,7 @@ export function trix(input: Series, period: number): Series {
   return declare(TRIX, [input], [period]).value;
 }
 
-const TRIX: IndicatorKind<[period: number], Trix, 'value'> = {
+export const TRIX: IndicatorKind<[period: number], Trix, 'value'> = {
   name: 'trix',
   lines: ['value'],
   start: (period) => new Trix(period),

@@ -55,7 +55,7 @@ export function vwap(bars: BarSeries, sessionStart = 0): Series {
     .value;
 }
 
-const VWAP: IndicatorKind<[sessionStart: number], Vwap, 'value'> = {
+export const VWAP: IndicatorKind<[sessionStart: number], Vwap, 'value'> = {
   name: 'vwap',
   lines: ['value'],
   start: (sessionStart) => new Vwap(sessionStart),

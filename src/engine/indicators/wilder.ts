@@ -39,7 +39,7 @@ export function wilder(input: Series, period: number): Series {
   return declare(WILDER, [input], [period]).value;
 }
 
-const WILDER: IndicatorKind<[period: number], WilderAverage, 'value'> = {
+export const WILDER: IndicatorKind<[period: number], WilderAverage, 'value'> = {
   name: 'wilder',
   lines: ['value'],
   start: (period) => new WilderAverage(period),

@@ -41,7 +41,7 @@ export function williamsR(bars: Pick<BarSeries, 'high' | 'low' | 'close'>, perio
   return declare(WILLIAMS_R, [bars.high, bars.low, bars.close], [period]).value;
 }
 
-const WILLIAMS_R: IndicatorKind<[period: number], WilliamsR, 'value'> = {
+export const WILLIAMS_R: IndicatorKind<[period: number], WilliamsR, 'value'> = {
   name: 'williamsR',
   lines: ['value'],
   start: (period) => new WilliamsR(period),

@@ -43,7 +43,7 @@ export function wma(input: Series, period: number): Series {
   return declare(WMA, [input], [period]).value;
 }
 
-const WMA: IndicatorKind<[period: number], Wma, 'value'> = {
+export const WMA: IndicatorKind<[period: number], Wma, 'value'> = {
   name: 'wma',
   lines: ['value'],
   start: (period) => new Wma(period),

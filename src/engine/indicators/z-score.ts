@@ -43,7 +43,7 @@ export function zScore(input: Series, period: number): Series {
   return declare(Z_SCORE, [input], [period]).value;
 }
 
-const Z_SCORE: IndicatorKind<[period: number], ZScore, 'value'> = {
+export const Z_SCORE: IndicatorKind<[period: number], ZScore, 'value'> = {
   name: 'zScore',
   lines: ['value'],
   start: (period) => new ZScore(period),

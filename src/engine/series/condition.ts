@@ -1,4 +1,5 @@
-import { previousOf, stateOf, type Series } from './declared-series.ts';
+import { PACKAGE_VERSION } from '../version.ts';
+import { checkCopies, engineOf, stateOf, type Series } from './declared-series.ts';
 
 /** Evaluates a condition; a strategy cannot reach it. */
 export interface Test {
@@ -11,49 +12,71 @@ export interface Test {
   mark(marks: Uint8Array, from: number, count: number): void;
 }
 
-/** For the engine only; the package does not export it. */
-export let testOf: (condition: Condition) => Test;
+/** Key of the version of the package that made a condition; registered, so that all copies share it. */
+const VERSION: unique symbol = Symbol.for('service-local.condition') as never;
 
-/** A condition on the steps at which a strategy is called; see `Strategy.wakeOn`. */
-export class Condition {
-  readonly #test: Test;
+type Crossings = 'crossing' | 'crossingAbove' | 'crossingBelow';
+type Comparison = Crossings | 'above' | 'below';
 
-  constructor(test: Test) {
-    this.#test = test;
-    Object.freeze(this);
+/**
+ * A condition on the steps at which a strategy is called; see `Strategy.wakeOn`. It is data, because
+ * the engine that evaluates it may be another copy of the package.
+ */
+export type Condition = Readonly<{ [VERSION]: string }> &
+  (
+    | { readonly rule: Comparison; readonly a: Series; readonly b: Series | number }
+    | { readonly rule: 'every'; readonly steps: number }
+    | { readonly rule: 'any' | 'all'; readonly conditions: readonly Condition[] }
+  );
+
+/**
+ * Returns what evaluates a condition.
+ *
+ * @throws TypeError if it is no condition; Error if another version of the package made it.
+ */
+export function testOf(condition: Condition): Test {
+  const version = (condition as Partial<Condition> | null)?.[VERSION];
+  if (version === undefined) {
+    throw new TypeError('wakeOn must return a condition, such as crossing(a, b)');
   }
-
-  static {
-    testOf = (condition) => condition.#test;
+  checkCopies(version, PACKAGE_VERSION);
+  switch (condition.rule) {
+    case 'every':
+      return new Interval(condition.steps);
+    case 'any':
+    case 'all':
+      return new Combination(condition.conditions.map(testOf), condition.rule === 'any');
+    case 'above':
+    case 'below':
+      return new Order(condition.a, condition.b, condition.rule);
+    default:
+      return new Crossing(condition.a, condition.b, condition.rule);
   }
 }
 
-Object.freeze(Condition.prototype);
-Object.freeze(Condition);
-
 /** True at a step at which `a` crosses `b` in either direction; see {@link crossedAbove}. */
 export function crossing(a: Series, b: Series | number): Condition {
-  return declared(a, new Crossing(a, b, 'either'));
+  return compare('crossing', a, b);
 }
 
 /** True at a step at which `a` crosses above `b`; see {@link crossedAbove}. */
 export function crossingAbove(a: Series, b: Series | number): Condition {
-  return declared(a, new Crossing(a, b, 'above'));
+  return compare('crossingAbove', a, b);
 }
 
 /** True at a step at which `a` crosses below `b`; see {@link crossedBelow}. */
 export function crossingBelow(a: Series, b: Series | number): Condition {
-  return declared(a, new Crossing(a, b, 'below'));
+  return compare('crossingBelow', a, b);
 }
 
 /** True while `a` is above `b`; false while either is NaN. */
 export function above(a: Series, b: Series | number): Condition {
-  return declared(a, new Order(a, b, 'above'));
+  return compare('above', a, b);
 }
 
 /** True while `a` is below `b`; false while either is NaN. */
 export function below(a: Series, b: Series | number): Condition {
-  return declared(a, new Order(a, b, 'below'));
+  return compare('below', a, b);
 }
 
 /**
@@ -65,41 +88,49 @@ export function every(steps: number): Condition {
   if (!Number.isSafeInteger(steps) || steps < 1) {
     throw new RangeError(`every: steps must be a whole number of at least 1, not ${steps}`);
   }
-  return new Condition(new Interval(steps));
+  return Object.freeze({ [VERSION]: PACKAGE_VERSION, rule: 'every', steps });
 }
 
 /** True while at least one of the conditions is true. */
 export function any(...conditions: readonly [Condition, ...Condition[]]): Condition {
-  return new Condition(new Combination(conditions.map(testOf), true));
+  return Object.freeze({
+    [VERSION]: PACKAGE_VERSION,
+    rule: 'any',
+    conditions: Object.freeze(conditions),
+  });
 }
 
 /** True while all conditions are true. */
 export function all(...conditions: readonly [Condition, ...Condition[]]): Condition {
-  return new Condition(new Combination(conditions.map(testOf), false));
+  return Object.freeze({
+    [VERSION]: PACKAGE_VERSION,
+    rule: 'all',
+    conditions: Object.freeze(conditions),
+  });
 }
 
 /** A condition object is always true, so one in `onBar` would be a mistake. */
-function declared(series: Series, test: Test): Condition {
-  if (stateOf(series).graph.isClosed) {
+function compare(rule: Comparison, a: Series, b: Series | number): Condition {
+  if (engineOf(a).isClosed()) {
     throw new Error(
       'conditions belong in wakeOn(); in the run, compare values or use crossedAbove()',
     );
   }
-  return new Condition(test);
+  return Object.freeze({ [VERSION]: PACKAGE_VERSION, rule, a, b });
 }
 
 /** Whether the current step took `a` above `b`: it is above, and was not at the step before. */
 export function crossedAbove(a: Series, b: Series | number): boolean {
   return typeof b === 'number'
-    ? a.value > b && previousOf(a) <= b
-    : a.value > b.value && previousOf(a) <= previousOf(b);
+    ? a.value > b && a.previous <= b
+    : a.value > b.value && a.previous <= b.previous;
 }
 
 /** Whether the current step took `a` below `b`: it is below, and was not at the step before. */
 export function crossedBelow(a: Series, b: Series | number): boolean {
   return typeof b === 'number'
-    ? a.value < b && previousOf(a) >= b
-    : a.value < b.value && previousOf(a) >= previousOf(b);
+    ? a.value < b && a.previous >= b
+    : a.value < b.value && a.previous >= b.previous;
 }
 
 /** Values by `step × stride`, so that one loop reads series and constant numbers. */
@@ -115,11 +146,11 @@ class Crossing implements Test {
   readonly #isAbove: boolean;
   readonly #isBelow: boolean;
 
-  constructor(a: Series, b: Series | number, direction: 'above' | 'below' | 'either') {
+  constructor(a: Series, b: Series | number, rule: Crossings) {
     this.#a = a;
     this.#b = b;
-    this.#isAbove = direction !== 'below';
-    this.#isBelow = direction !== 'above';
+    this.#isAbove = rule !== 'crossingBelow';
+    this.#isBelow = rule !== 'crossingAbove';
   }
 
   isTrue(): boolean {

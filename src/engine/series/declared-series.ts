@@ -1,20 +1,26 @@
 import type { Clock } from './clock.ts';
 import type { IndicatorKind } from './computation.ts';
+import { PACKAGE_VERSION } from '../version.ts';
 
-/** The indicators of a run. */
-interface Declarations {
+/**
+ * Key of {@link Declarations} in a series. It is registered, so that a strategy that imports these
+ * functions from another copy of the package finds the engine that owns its series.
+ */
+const ENGINE: unique symbol = Symbol.for('service-local.engine') as never;
+
+/** Declares indicators of a run. */
+export interface Declarations {
+  /** Version of the package of the engine. */
+  readonly version: string;
   /** Whether the run has begun. */
-  readonly isClosed: boolean;
-  declare<P extends readonly unknown[], M, L extends string>(
-    kind: IndicatorKind<P, M, L>,
-    inputs: readonly Series[],
-    params: P,
-  ): Lines<L>;
+  isClosed(): boolean;
+  /** @param kind name of the indicator, which the engine computes with its own code. */
+  declare(kind: string, inputs: readonly Series[], params: readonly unknown[]): Lines<string>;
 }
 
 /** State of a series, which a strategy cannot reach. */
 export interface SeriesState {
-  readonly graph: Declarations;
+  readonly declarations: Declarations;
   /** Describes how the values are computed; equal in all runs over the same instruments. */
   readonly key: string;
   readonly clock: Clock;
@@ -22,10 +28,8 @@ export interface SeriesState {
   column: Float64Array;
 }
 
-/** For the engine only; the package does not export it. */
+/** For the engine only; the package does not export it. @throws TypeError if it is no series. */
 export let stateOf: (series: Series) => SeriesState;
-/** The value at the step before the current one. */
-export let previousOf: (series: Series) => number;
 
 /**
  * A series of numbers that a strategy declares in `indicators` and reads in its run: a column of the
@@ -66,13 +70,22 @@ export class Series {
     return at < 0 ? Number.NaN : column[at]!;
   }
 
+  /**
+   * The value at the step before the current one. It equals `value` if the current step brought no
+   * entry, because the instrument has no bar.
+   */
+  get previous(): number {
+    const { clock, column } = this.#state;
+    const at = clock.isFresh ? clock.cursor - 1 : clock.cursor;
+    return at < 0 ? Number.NaN : column[at]!;
+  }
+
+  get [ENGINE](): Declarations {
+    return this.#state.declarations;
+  }
+
   static {
     stateOf = (series) => series.#state;
-    previousOf = (series) => {
-      const { clock, column } = series.#state;
-      const at = clock.isFresh ? clock.cursor - 1 : clock.cursor;
-      return at < 0 ? Number.NaN : column[at]!;
-    };
   }
 }
 
@@ -97,13 +110,32 @@ export type Lines<L extends string> = Readonly<Record<L, Series>>;
 /**
  * Returns the lines of an indicator over `inputs`, by name.
  *
- * @throws RangeError for invalid parameters, or inputs of different runs; Error after the
- *   declarations of a strategy.
+ * @throws RangeError for invalid parameters, or inputs of different runs; TypeError if the first
+ *   input is no series; Error after the declarations of a strategy, or for an engine of another
+ *   version.
  */
 export function declare<P extends readonly unknown[], M, L extends string>(
-  kind: IndicatorKind<P, M, L>,
+  { name }: IndicatorKind<P, M, L>,
   inputs: readonly Series[],
   params: P,
 ): Lines<L> {
-  return stateOf(inputs[0]!).graph.declare(kind, inputs, params);
+  return engineOf(inputs[0]).declare(name, inputs, params);
+}
+
+/** @throws TypeError if it is no series; Error for an engine of another version. */
+export function engineOf(series: Series | undefined): Declarations {
+  const declarations = series?.[ENGINE];
+  if (declarations === undefined) {
+    throw new TypeError(`expected a series such as asset.close, not a ${typeof series}`);
+  }
+  checkCopies(PACKAGE_VERSION, declarations.version);
+  return declarations;
+}
+
+/** @throws Error unless the strategy and the engine are of one version of the package. */
+export function checkCopies(strategy: string, engine: string): void {
+  if (strategy === engine) return;
+  throw new Error(
+    `the strategy imports service-local ${strategy}, but runs in service-local ${engine}; install one version for both, for example with: npm install service-local@${engine}`,
+  );
 }

@@ -1,7 +1,15 @@
 import { BAR_COLUMNS, type Bars } from '../../market/bars.ts';
 import { BarClock, JointClock, type Clock, type Cursors } from './clock.ts';
 import { startComputation, type Computation, type IndicatorKind } from './computation.ts';
-import { Series, stateOf, type BarSeries, type Lines } from './declared-series.ts';
+import {
+  Series,
+  stateOf,
+  type BarSeries,
+  type Declarations,
+  type Lines,
+} from './declared-series.ts';
+import { INDICATOR_KINDS } from '../indicators/indicator-kinds.ts';
+import { PACKAGE_VERSION } from '../version.ts';
 
 /** The part of a run that its series read. */
 export interface SeriesSource extends Cursors {
@@ -34,7 +42,13 @@ export class SeriesGraph {
   readonly #nodes: Node[] = [];
   readonly #declared = new Map<string, Lines<string>>();
   readonly #shared: SharedComputations | undefined;
-  isClosed = false;
+  readonly #declarations: Declarations = Object.freeze({
+    version: PACKAGE_VERSION,
+    isClosed: () => this.#isClosed,
+    declare: (kind: string, inputs: readonly Series[], params: readonly unknown[]) =>
+      this.#declare(kind, inputs, params),
+  });
+  #isClosed = false;
 
   /** @param shared is extended by the computations of this run. */
   constructor(source: SeriesSource, shared?: SharedComputations) {
@@ -45,34 +59,19 @@ export class SeriesGraph {
     this.bars = this.#barClocks.map((clock, index) => {
       const columns = BAR_COLUMNS.map((name): [string, Series] => {
         const key = `${clock.key}.${name}`;
-        return [name, new Series({ graph: this, key, clock, column: clock.bars[name] })];
+        return [
+          name,
+          new Series({ declarations: this.#declarations, key, clock, column: clock.bars[name] }),
+        ];
       });
       const entries = [['symbol', source.symbols[index]!], ...columns];
       return Object.freeze(Object.fromEntries(entries) as BarSeries);
     });
   }
 
-  /**
-   * Returns the lines of an indicator by name.
-   *
-   * @throws RangeError for invalid parameters; Error after `close`.
-   */
-  declare<P extends readonly unknown[], M, L extends string>(
-    kind: IndicatorKind<P, M, L>,
-    inputs: readonly Series[],
-    params: P,
-  ): Lines<L> {
-    if (this.isClosed) {
-      throw new Error(`${kind.name} must be declared in indicators(), before the run`);
-    }
-    const clock = this.#clockOf(inputs);
-    const aligned = inputs.map((input) => this.#align(input, clock));
-    return this.#add(kind, clock, aligned, params);
-  }
-
   /** Ends the declarations. */
   close(): void {
-    this.isClosed = true;
+    this.#isClosed = true;
   }
 
   /** Computes all series up to the bars of `time`. */
@@ -96,6 +95,17 @@ export class SeriesGraph {
     for (const clock of this.#jointClocks.values()) clock.advance();
   }
 
+  #declare(name: string, inputs: readonly Series[], params: readonly unknown[]): Lines<string> {
+    if (this.#isClosed) {
+      throw new Error(`${name} must be declared in indicators(), before the run`);
+    }
+    const kind = INDICATOR_KINDS.get(name);
+    if (kind === undefined) throw new RangeError(`there is no indicator ${name}`);
+    const clock = this.#clockOf(inputs);
+    const aligned = inputs.map((input) => this.#align(input, clock));
+    return this.#add(kind, clock, aligned, params);
+  }
+
   #add<P extends readonly unknown[], M, L extends string>(
     kind: IndicatorKind<P, M, L>,
     clock: Clock,
@@ -111,7 +121,7 @@ export class SeriesGraph {
     if (kind.name !== ALIGNMENT) this.#shared?.set(key, computation);
     const lines = kind.lines.map((line, place) => {
       const column = computation.columns[place]!;
-      return new Series({ graph: this, key: `${key}.${line}`, clock, column });
+      return new Series({ declarations: this.#declarations, key: `${key}.${line}`, clock, column });
     });
     this.#nodes.push({ computation, clock, inputs, lines });
     const byName = Object.fromEntries(kind.lines.map((line, place) => [line, lines[place]!]));
@@ -123,8 +133,9 @@ export class SeriesGraph {
   #clockOf(inputs: readonly Series[]): Clock {
     const clocks = new Set(
       inputs.map((input) => {
-        const { graph, clock } = stateOf(input);
-        if (graph !== this) throw new RangeError('an indicator has inputs of another run');
+        const { declarations, clock } = stateOf(input);
+        if (declarations !== this.#declarations)
+          throw new RangeError('an indicator has inputs of another run');
         return clock;
       }),
     );
