@@ -7,12 +7,16 @@ import type { Mismatch } from './venues/reconcile.ts';
 
 /** Share of equity; if more is missing, a person must re-enable the bot before it trades again. */
 const LATCH_SHARE = 0.01;
+/** Consecutive comparisons that confirm a missing holding, even if its amount differs in each. */
+const CONFIRMING_COMPARISONS = 5;
 
 export interface HoldingsCheck {
   /** Confirmed mismatches; empty before the first comparison. */
   readonly mismatches: readonly Mismatch[];
   /** Result of the last comparison, which the next one may confirm. */
   readonly suspected: readonly Mismatch[] | undefined;
+  /** Consecutive comparisons in which some holding was missing that was missing in the one before. */
+  readonly suspicions: number;
   /** Whether missing holdings were present before, so that the bot may be latched. */
   readonly mayLatch: boolean;
   /** Count of latches because the venue holds too little. */
@@ -22,7 +26,7 @@ export interface HoldingsCheck {
 }
 
 export function newHoldingsCheck(latches: number): HoldingsCheck {
-  const nothing = { mismatches: [], suspected: undefined, mayLatch: false };
+  const nothing = { mismatches: [], suspected: undefined, suspicions: 0, mayLatch: false };
   return { ...nothing, latches, isLatched: latches > 0 };
 }
 
@@ -54,14 +58,17 @@ export function checkHoldings(
 ): CheckedHoldings {
   const noNews = { hasNews: false, isLatchedNow: false, next: 'confirm' } as const;
   if (found === undefined) return { ...noNews, after: before };
-  const isConfirmed = isSame(found, before.suspected);
+  const suspicions = countSuspicions(found, before);
+  const isConfirmed = isSame(found, before.suspected) || suspicions >= CONFIRMING_COMPARISONS;
   const isSuspicion = !isFirst && before.mismatches.length === 0 && found.length > 0;
   // A fill between two queries looks like a mismatch, which the next comparison no longer finds.
-  if (isSuspicion && !isConfirmed) return { ...noNews, after: { ...before, suspected: found } };
+  if (isSuspicion && !isConfirmed) {
+    return { ...noNews, after: { ...before, suspected: found, suspicions } };
+  }
   // At the first comparison, the account started with too little: no holdings were lost.
   const mayLatch = found.length === 0 || (isFirst ? hasSteps : before.mayLatch);
   const isLatchedNow = isConfirmed && mayLatch && share > LATCH_SHARE;
-  const known = { ...before, mismatches: found, suspected: found, mayLatch };
+  const known = { ...before, mismatches: found, suspected: found, suspicions, mayLatch };
   return {
     after: isLatchedNow
       ? { ...known, latches: before.latches + 1, isLatched: true, mayLatch: false }
@@ -84,11 +91,26 @@ export function missingShare(
   return missing.reduce((sum, value) => sum + value, 0) / Math.max(equity, 1e-9);
 }
 
+/** The amounts differ if another trader uses the account all the time. */
+function countSuspicions(
+  found: readonly Mismatch[],
+  { suspected = [], suspicions }: Pick<HoldingsCheck, 'suspected' | 'suspicions'>,
+): number {
+  if (found.length === 0) return 0;
+  const isRepeated = found.some((one) => suspected.some((other) => isSameHolding(one, other)));
+  return isRepeated ? suspicions + 1 : 1;
+}
+
+function isSameHolding(a: Mismatch, b: Mismatch): boolean {
+  return a.kind === b.kind && a.symbol === b.symbol;
+}
+
 /** Whether both comparisons miss the same amounts; trades change expected and held equally. */
 function isSame(found: readonly Mismatch[], before: readonly Mismatch[] | undefined): boolean {
   if (before?.length !== found.length) return false;
-  return found.every(({ kind, symbol, expected, held }) => {
-    const other = before.find((one) => one.kind === kind && one.symbol === symbol);
+  return found.every((mismatch) => {
+    const { expected, held } = mismatch;
+    const other = before.find((one) => isSameHolding(one, mismatch));
     if (other === undefined) return false;
     const least = 1e-6 * Math.max(Math.abs(expected), Math.abs(held));
     return Math.abs(expected - held - (other.expected - other.held)) <= least;
