@@ -54,6 +54,8 @@ export class JournalArchive {
       }
       archive.#head = head;
     }
+    // The last sync may have failed, and what is archived is deleted from the database.
+    if (names.length > 0) await sync(directory);
     return archive;
   }
 
@@ -96,9 +98,10 @@ export class JournalArchive {
     await pipeline(Readable.from(lines()), createGzip(), createWriteStream(`${path}.tmp`));
     await sync(`${path}.tmp`);
     await rename(`${path}.tmp`, path);
-    await sync(this.#directory);
+    // The file counts even if the directory cannot be synced: a second one must not repeat its events.
     this.#segments.push({ name, first, last: seq, before: this.#head });
     this.#head = head;
+    await sync(this.#directory);
   }
 
   /** Events with hashes chained from the event before, and finally the head recorded at the end. */

@@ -236,3 +236,32 @@ test('a crash before or after any write of the archive loses no event and repeat
     await again.close();
   }
 });
+
+test('events are archived once although the directory could not be synced', async () => {
+  const directory = newDirectory();
+  // More than the distance of snapshots, which the archive never passes.
+  const openLarge = () => openJournal(directory, OWNER, { archiveEvery: 1500 });
+  const journal = await openLarge();
+  await append(journal, 800);
+  const { open: openFile } = files;
+  let failures = 0;
+  files.open = async (path, ...rest) => {
+    if (path !== directory || failures > 0) return openFile(path, ...rest);
+    failures += 1;
+    throw Object.assign(new Error('i/o error'), { code: 'EIO', syscall: 'open' });
+  };
+  syncBuiltinESMExports();
+  onTestFinished(() => {
+    files.open = openFile;
+    syncBuiltinESMExports();
+  });
+  const batches = await report(journal, 0);
+  expect([failures, archives(directory).length]).toEqual([1, 1]);
+  await append(journal, 1500);
+  for (const batch of await report(journal, batches.length)) batches.push(batch);
+  await journal.nextBatch(batches.length);
+  await journal.close();
+  const again = await openLarge();
+  expect(await inputsOf(again)).toEqual(timesOf(2300));
+  await again.close();
+});
