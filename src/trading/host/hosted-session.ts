@@ -53,6 +53,8 @@ export class HostedSession {
   session: TradingSession | undefined;
   /** Recorded orders that have not ended, as far as is known, until the session is restored. */
   unrestored: SessionState['working'] = [];
+  /** Recorded epoch, until the session is restored. */
+  unrestoredEpoch = 1;
   #life: SessionLife;
   readonly #host: SessionHost;
   #events: SessionEvent[] = [];
@@ -155,9 +157,13 @@ export class HostedSession {
     return mayPlace(this.#life, this.#facts());
   }
 
-  /** Newest epoch of the server's database that the session has received. */
+  /**
+   * Newest epoch of the server's database that the session has received. Orders of a newer one belong
+   * to another runner.
+   */
   get epoch(): number {
-    return this.session?.supervised.epoch ?? 1;
+    if (this.session !== undefined) return this.session.supervised.epoch;
+    return Math.max(this.unrestoredEpoch, this.#life.supervision?.database_epoch ?? 1);
   }
 
   /** Why the session failed; undefined if it did not. */

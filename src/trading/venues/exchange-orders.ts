@@ -6,11 +6,9 @@ import type { Ccxt, ClientOrder } from './ccxt-types.ts';
 import { OrderReader } from './order-reader.ts';
 import { decide, evolve, initialState, isRelevant } from './order-state.ts';
 import type { OrderEvent, OrderState, SendFailure, Step } from './order-state.ts';
-import { OrderNotSent, RECEIVE_WINDOW_MS, URGENT, type VenueClient } from './venue-client.ts';
+import { OrderNotSent, SETTLE_MS, URGENT, type VenueClient } from './venue-client.ts';
 import type { VenueMarkets } from './venue-markets.ts';
 
-/** Receive window, plus two seconds in case the local clock is ahead. */
-const SETTLE_MS = RECEIVE_WINDOW_MS + 2000;
 const QUERY_AGAIN = { shortestMs: 250, longestMs: 2000 };
 
 /**

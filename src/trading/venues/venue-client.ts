@@ -38,7 +38,9 @@ export interface ExchangeVenueOptions {
 }
 
 /** The exchange rejects requests that arrive later than this after they were signed. */
-export const RECEIVE_WINDOW_MS = 5000;
+const RECEIVE_WINDOW_MS = 5000;
+/** Receive window, plus two seconds in case the local clock is ahead. */
+export const SETTLE_MS = RECEIVE_WINDOW_MS + 2000;
 const TIMEOUT_MS = 5000;
 /** For the list of markets, which is large. */
 const LOAD_TIMEOUT_MS = 10_000;

@@ -5,6 +5,7 @@ import { missingShare, type NextComparison } from '../../holdings-check.ts';
 import { restoreSession } from '../../restore-session.ts';
 import type { TradingSession } from '../../trading-session.ts';
 import type { VenueOrderId, VenueReport, VenueRules } from '../../venue.ts';
+import { SETTLE_MS } from '../../venues/venue-client.ts';
 import {
   reconcileHoldings,
   reconcileOrders,
@@ -285,12 +286,17 @@ export class BackgroundWork {
       const left = until - performance.now();
       if (left <= 0) return false;
       const workingAtVenue = () => this.#workingAtVenue();
-      // Only an end for good, such as a halt, disturbs the runner of an adopted copy of the server.
-      const epoch = hosted.life.ending?.isFinal === true ? Infinity : hosted.epoch;
-      if ((await this.connection?.cancelOnce(workingAtVenue, left, epoch)) === true) return true;
+      const isEmpty = await this.connection?.cancelOnce(workingAtVenue, left, hosted.epoch);
+      if (isEmpty === true && this.#isSettled()) return true;
       await delay(Math.min(wait, Math.max(0, until - performance.now())), undefined, { signal });
     }
     return false;
+  }
+
+  /** Without the log, orders of an earlier process are unknown, and may still arrive at the venue. */
+  #isSettled(): boolean {
+    const { settleMs = SETTLE_MS } = this.#options.venueTimes ?? {};
+    return !this.#hosted.life.isLost || performance.now() >= this.connection!.openedAt + settleMs;
   }
 
   #isClaimed(): boolean {

@@ -30,9 +30,10 @@ export class RunnerStatus implements RunnerView {
 
   /** State for the reports to the server. */
   describe(): RunnerState {
-    const { life, working, epoch } = this.#hosted;
+    const { life, working, session } = this.#hosted;
     const { connection } = this.#work;
-    const database_epoch = Math.max(epoch, life.foreignEpoch);
+    // Until the session is restored, any server may grant the claim, which canceling orders needs.
+    const database_epoch = Math.max(session?.supervised.epoch ?? 1, life.foreignEpoch);
     const checkedAt = connection?.checkedAt ?? null;
     return {
       status: statusOf(life),

@@ -132,7 +132,8 @@ class Reports {
         }
       } catch (error) {
         if (!(error instanceof ServiceError)) throw error;
-        if (error.code === 'not_found' || error.code === 'conflict') return undefined;
+        const isFinal = error.code === 'not_found' || error.code === 'conflict';
+        if (isFinal || error.reason === SUPERSEDED) return undefined;
         this.#noteTrouble(error);
         await delay(Math.min(1000, this.#reportMs), undefined, { signal }).catch(() => {});
       }
@@ -266,6 +267,8 @@ export function eventOfAnswer({ command, halt, controls }: RunnerAnswer): LifeEv
   return { kind: 'answered', command, halt: { halt_id, reason, by }, supervision };
 }
 
+const SUPERSEDED = 'superseded';
+
 /** A halt is accepted from any server. @throws ServiceError `server_unreachable` */
 function refuseSuperseded(
   { command, controls: { database_epoch = 1 } }: RunnerAnswer,
@@ -276,6 +279,7 @@ function refuseSuperseded(
     'server_unreachable',
     `the server's database has epoch ${database_epoch}, but a copy of it with epoch ${known} was adopted`,
     {
+      reason: SUPERSEDED,
       remedy:
         'Decide which of the two servers should continue, and run `service-local server adopt` there.',
     },

@@ -38,6 +38,8 @@ export function untilAnswered<T>(
 export class VenueConnection {
   readonly venue: Venue;
   readonly gateway: OrderGateway;
+  /** Time by `performance.now()`. */
+  readonly openedAt = performance.now();
   readonly #deploymentId: string;
   readonly #options: OrderGatewayOptions;
   /** Newest report of each order. */
@@ -115,7 +117,15 @@ export class VenueConnection {
     const open = all.filter((order) => this.epochOf(order) <= epoch);
     this.openOrders = open.length;
     this.checkedAt = Date.now();
-    if (open.length === 0 && working().length === 0) return true;
+    if (open.length === 0 && working().length === 0) {
+      const others = all.length;
+      if (others > 0) {
+        this.#options.log.warn(
+          `${others} open orders belong to an adopted copy of the server and stay open: halt the bot there, too`,
+        );
+      }
+      return true;
+    }
     for (const { client_order_id, symbol } of open) {
       const order = orderOfClientId(this.#deploymentId, client_order_id);
       if (order !== undefined) this.gateway.cancel({ order, client_order_id, symbol });

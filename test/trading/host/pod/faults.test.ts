@@ -3,7 +3,7 @@ import { expect, test, vi } from 'vitest';
 import { ServiceError } from '../../../../src/base/errors.ts';
 import { MINUTE } from '../../../../src/base/durations.ts';
 import { eventOfAnswer } from '../../../../src/trading/host/pod/server-connection.ts';
-import { clientOrderId } from '../../../../src/trading/venue.ts';
+import { clientOrderId, type VenueOrder } from '../../../../src/trading/venue.ts';
 import { newScript, unavailable, until, type Script } from './scripted.ts';
 import { ACTS, BTC, DEPLOYMENT } from './world.ts';
 
@@ -191,19 +191,68 @@ test('books a correction whose sums a query has reported before', async () => {
   expect(life.state()?.positions).toEqual({ [BTC]: 0.25 });
 });
 
-test.each([
-  ['leaves orders of an adopted copy of the server open', 'stopped', ['open', 'canceled']],
-  ['cancels orders of an adopted copy of the server too', 'halted', ['canceled', 'canceled']],
-])('a runner %s when it is %s', async (_, outcome, left) => {
+test.each(['stopped', 'halted', 'failed'] as const)(
+  'a runner that is %s leaves orders of an adopted copy of the server open',
+  async (outcome) => {
+    const script = await newScript();
+    const life = await script.start();
+    script.closes.push(ACTS.limit);
+    await until(() => statuses(script).includes('open'));
+    const [own] = script.orders.values();
+    const client_order_id = clientOrderId(DEPLOYMENT, 1, 2);
+    script.orders.set(client_order_id, { ...own!, client_order_id });
+    if (outcome === 'halted') script.command = 'halt';
+    else if (outcome === 'failed') script.closes.push(ACTS.fail);
+    else life.stop();
+    expect(await life.done).toMatchObject({ outcome, verified: true });
+    expect(statuses(script)).toEqual(['canceled', 'open']);
+    expect(life.log.join()).toContain('1 open orders belong to an adopted copy of the server');
+  },
+);
+
+test('a runner that is stopped before its session is restored cancels orders of its newest epoch', async () => {
   const script = await newScript();
-  const life = await script.start();
+  const first = await script.start();
+  script.controls = { ...script.controls, database_epoch: 2 };
+  const kinds = () =>
+    [...script.batches.values()].flatMap(({ events }) => events).map((one) => one.kind);
+  await until(() => kinds().includes('control.epoch_set'));
   script.closes.push(ACTS.limit);
-  await until(() => statuses(script).includes('open'));
-  const [own] = script.orders.values();
-  const client_order_id = clientOrderId(DEPLOYMENT, 1, 2);
-  script.orders.set(client_order_id, { ...own!, client_order_id });
-  if (outcome === 'halted') script.command = 'halt';
-  else life.stop();
-  expect(await life.done).toMatchObject({ outcome, verified: true });
-  expect(statuses(script).toReversed()).toEqual(left);
+  await until(() => statuses(script)[0] === 'open' && first.state()?.working.length === 1);
+  expect([...script.orders.keys()]).toEqual([clientOrderId(DEPLOYMENT, 1, 2)]);
+  await first.kill();
+  script.controls = { ...script.controls, database_epoch: 1 };
+  script.holdInputs = true;
+  const second = await script.start({ cancelWithinMs: 500 });
+  second.stop();
+  await second.done;
+  expect(statuses(script)).toEqual(['canceled']);
+});
+
+test('without its log, a runner cancels orders that reach the venue after it found none', async () => {
+  const script = await newScript();
+  let isLate = true;
+  script.moment = async (what, when) => {
+    if (what !== 'openOrders' || when !== 'after' || !isLate) return;
+    isLate = false;
+    const client_order_id = clientOrderId(DEPLOYMENT, 7);
+    const made = {
+      order: 7,
+      client_order_id,
+      symbol: BTC,
+      side: 'buy',
+      type: 'limit',
+      quantity: 1,
+    };
+    script.orders.set(client_order_id, {
+      ...{ order: 7, client_order_id, status: 'open', filled: 0, cost: 0, fee: 0, fee_units: 0 },
+      time: Date.now(),
+      made: made as VenueOrder,
+    });
+  };
+  const life = await script.start({ settleMs: 500 });
+  const error = new ServiceError('conflict', 'the log is lost', { reason: 'log_lost' });
+  life.post({ kind: 'server_failed', error });
+  expect(await life.done).toMatchObject({ outcome: 'failed', verified: true });
+  expect(statuses(script)).toEqual(['canceled']);
 });

@@ -56,8 +56,11 @@ export interface Script {
   /** Opening time of the first bar. */
   begin: number;
   command: RunnerAnswer['command'];
+  controls: RunnerAnswer['controls'];
   mayTrade: boolean;
   hasClaim: boolean;
+  /** Whether a new session never receives its recorded inputs. */
+  holdInputs: boolean;
   moment: Moment;
   /** Batches as first reported, by number. */
   readonly batches: Map<number, SessionBatch>;
@@ -177,8 +180,10 @@ export async function newScript(): Promise<Script> {
     // The next bar closes while the test runs in no case: this one would be stale then.
     begin: Math.floor((Date.now() + MINUTE / 3) / MINUTE) * MINUTE - MINUTE,
     command: 'trade',
+    controls: { thresholds: {}, permits: [], latches_lifted: 0 },
     mayTrade: true,
     hasClaim: true,
+    holdInputs: false,
     moment: async () => {},
     batches,
     wrongs: [],
@@ -288,10 +293,16 @@ export async function newScript(): Promise<Script> {
         get latches() {
           return real.latches;
         },
+        get epoch() {
+          return real.epoch;
+        },
         get end() {
           return real.end;
         },
-        inputs: () => real.inputs(),
+        async *inputs() {
+          if (script.holdInputs) await new Promise(() => {});
+          yield* real.inputs();
+        },
         append: (events, state, taken) =>
           at('append', async () => {
             await real.append(events, state, taken);
@@ -347,7 +358,7 @@ export async function newScript(): Promise<Script> {
             command: script.command,
             halt: null,
             recorded: batches.size,
-            controls: { thresholds: {}, permits: [], latches_lifted: 0 },
+            controls: script.controls,
           });
           const report = async (): Promise<void> => {
             while (!signal.aborted) {

@@ -3,7 +3,10 @@ import { join } from 'node:path';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { ServiceError } from '../../../../src/base/errors.ts';
 import { createLog } from '../../../../src/base/log.ts';
-import { connectToServer } from '../../../../src/trading/host/pod/server-connection.ts';
+import {
+  connectToServer,
+  type RunnerState,
+} from '../../../../src/trading/host/pod/server-connection.ts';
 import type { LifeEvent } from '../../../../src/trading/session-lifecycle.ts';
 import type { SessionBatch } from '../../../../src/trading/session-events.ts';
 import { STATE } from '../../../fleet/deployments/world.ts';
@@ -14,7 +17,10 @@ import { soon, TOKEN } from './world.ts';
 
 const FAILED = { kind: 'server_failed', error: expect.any(ServiceError) };
 
-async function newConnection(nextBatch: () => Promise<SessionBatch | undefined>) {
+async function newConnection(
+  nextBatch: () => Promise<SessionBatch | undefined>,
+  { database_epoch }: Pick<RunnerState, 'database_epoch'> = {},
+) {
   const server = await startTestServer(TOKEN);
   const directory = mkdtempSync(join(SCRATCH, 'service-local-connection-'));
   const closing = new AbortController();
@@ -34,6 +40,8 @@ async function newConnection(nextBatch: () => Promise<SessionBatch | undefined>)
       status: 'trading',
       denying: null,
       venue: { connected: true, open_orders: 0, checked_at: null },
+      // The first report, which requests the claim, knows of no epoch.
+      ...(server.reports.length > 0 && { database_epoch }),
     }),
     nextBatch,
     onEvent: (event) => events.push(event),
@@ -115,4 +123,12 @@ test('the claim starts when a report is sent, not when it is answered', async ()
   server.hold = false;
   await vi.waitFor(() => expect(connection.mayTrade()).toBe(true), soon);
   wake!();
+});
+
+test('the end is not repeated at a server of which a copy was adopted', async () => {
+  const { server, connection } = await newConnection(async () => undefined, { database_epoch: 2 });
+  await vi.waitFor(() => expect(connection.hasClaim).toBe(true), soon);
+  const ended = { outcome: 'failed', verified: true, orders: [], error: null } as const;
+  expect(await connection.end(ended, 600_000)).toBeUndefined();
+  expect(server.reports.filter((report) => report.ended !== null)).toHaveLength(1);
 });
