@@ -1,17 +1,33 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Worker } from 'node:worker_threads';
+import { isMainThread, locks, threadId, type Worker } from 'node:worker_threads';
 
 /** Every thread that can be terminated ends within this time. */
 const ENDS_WITHIN_MS = 3000;
 
 const stuck = new Set<Worker>();
 
+const lockOf = (id: number): string => `service-local.thread.${id}`;
+
 /**
- * Terminates a thread, but waits at most three seconds: V8 does not stop a thread that spends all of
- * its time on garbage collection. The program must then exit with `exitDespiteStuckThreads`.
+ * Runs `work` so that `endThread` waits for it. For native code that would end the process if its
+ * thread were terminated, as DuckDB does.
  */
+export async function beforeThreadEnds<T>(work: () => Promise<T>): Promise<T> {
+  if (isMainThread) return work();
+  return locks.request(lockOf(threadId), { mode: 'shared' }, work);
+}
+
+/** Terminates a thread, once no `beforeThreadEnds` runs in it. */
 export async function endThread(thread: Worker): Promise<void> {
   stuck.add(thread);
+  await locks.request(lockOf(thread.threadId), () => terminate(thread));
+}
+
+/**
+ * Waits at most three seconds: V8 does not stop a thread that spends all of its time on garbage
+ * collection. The program must then exit with `exitDespiteStuckThreads`.
+ */
+async function terminate(thread: Worker): Promise<void> {
   const ended = thread.terminate().finally(() => stuck.delete(thread));
   const giveUp = new AbortController();
   const late = delay(ENDS_WITHIN_MS, undefined, { signal: giveUp.signal }).catch(() => {});

@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
+import { endThread } from './end-thread.ts';
 import { THREAD_ENV } from './thread-env.ts';
 
 /** Time after which an idle thread is terminated to free its memory. */
@@ -30,10 +31,10 @@ export function releaseThread(file: URL, thread: Worker): void {
   removeListeners(thread);
   // Without a listener, the error would end the process; `exit` follows it.
   thread.on('error', () => {});
-  if (idle.has(file.href)) return void thread.terminate();
+  if (idle.has(file.href)) return void endThread(thread);
   const timer = setTimeout(() => {
     forget();
-    void thread.terminate();
+    void endThread(thread);
   }, KEEP_MS);
   const forget = (): void => {
     clearTimeout(timer);
@@ -53,7 +54,7 @@ export async function stopThread(thread: Worker): Promise<void> {
   thread.postMessage('stop');
   const signal = AbortSignal.timeout(STOP_WITHIN_MS);
   if (thread.threadId !== -1) await once(thread, 'exit', { signal }).catch(() => {});
-  await thread.terminate();
+  await endThread(thread);
 }
 
 /** Leaves other events alone, because Node itself listens to them. */

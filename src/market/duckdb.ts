@@ -1,4 +1,5 @@
 import { availableParallelism } from 'node:os';
+import { beforeThreadEnds } from '../base/end-thread.ts';
 import type { DuckDBConnection, DuckDBDataChunk, DuckDBDoubleVector } from '@duckdb/node-api';
 
 /** More threads would not read faster, because filling the columns is slower, and need more memory. */
@@ -8,9 +9,11 @@ const MAX_THREADS = 4;
  * Runs `work` on a new in-memory database that uses UTC, limited memory and no network. The first call
  * loads DuckDB, which takes longer than starting a verb that needs no data.
  */
-export async function withDuckDB<T>(
-  work: (connection: DuckDBConnection) => Promise<T>,
-): Promise<T> {
+export function withDuckDB<T>(work: (connection: DuckDBConnection) => Promise<T>): Promise<T> {
+  return beforeThreadEnds(() => withDatabase(work));
+}
+
+async function withDatabase<T>(work: (connection: DuckDBConnection) => Promise<T>): Promise<T> {
   const { DuckDBInstance } = await import('@duckdb/node-api');
   const instance = await DuckDBInstance.create(':memory:', {
     threads: String(Math.min(MAX_THREADS, availableParallelism())),

@@ -1,4 +1,5 @@
 import { MessageChannel, Worker, type MessagePort } from 'node:worker_threads';
+import { endThread } from '../base/end-thread.ts';
 import { fromErrorData, type ErrorData } from '../base/error-data.ts';
 import type { Log } from '../base/log.ts';
 import { THREAD_ENV } from '../base/thread-env.ts';
@@ -80,7 +81,7 @@ export function liveMarkets(exchanges: Exchanges, log: Log): LiveMarkets {
       return request('bars', source);
     },
     async stop() {
-      await running?.terminate();
+      if (running !== undefined) await endThread(running);
     },
   };
 }

@@ -1,6 +1,7 @@
 import { Worker } from 'node:worker_threads';
 import type { Progress } from '../../fleet/tasks/lifecycle.ts';
 import { TaskFailure } from '../../base/thread-failures.ts';
+import { endThread } from '../../base/end-thread.ts';
 import { THREAD_ENV } from '../../base/thread-env.ts';
 import type { ConformanceResult } from '../conformance/run-conformance.ts';
 import type { StressResult } from '../stress/run.ts';
@@ -36,7 +37,7 @@ export async function testInThread<W extends TestWork>(
     return await promise;
   } finally {
     signal.removeEventListener('abort', abort);
-    await thread.terminate();
+    await endThread(thread);
   }
 }
 

@@ -34,8 +34,6 @@ export async function runReplayThread(
   const thread = acquireThread(FILE);
   atOnce += 1;
   const { promise, resolve, reject } = Promise.withResolvers<RunReplay | RunParity>();
-  // Ending a thread while DuckDB runs in it would end the process.
-  let loading: PromiseWithResolvers<void> | undefined;
   let isSettled = false;
   const feed = async (): Promise<void> => {
     const { value } = await parts.next();
@@ -43,14 +41,11 @@ export async function runReplayThread(
   };
   thread.on('message', (message: ReplayMessage) => {
     if (message === 'more') feed().catch(reject);
-    else if (message === 'loading') loading = Promise.withResolvers<void>();
-    else if (message === 'loaded') loading?.resolve();
     else if ('done' in message) resolve(message.done);
     else reject((message.bug as Error | undefined) ?? fromErrorData(message.error));
   });
   thread.on('error', reject);
   thread.on('exit', (code) => {
-    loading?.resolve();
     reject(new Error(`the thread of a replay ended with code ${code}`));
   });
   const timer = setTimeout(() => reject(tooLong()), LIMIT_MS);
@@ -66,7 +61,7 @@ export async function runReplayThread(
     if (isDone && !hasCode(work)) {
       releaseThread(FILE, thread);
       atOnce -= 1;
-    } else void end(thread, loading?.promise);
+    } else void end(thread);
   }
 }
 
@@ -75,8 +70,7 @@ function hasCode({ session, parity }: SessionWork): boolean {
   return session.files !== undefined || parity?.backtest.files !== undefined;
 }
 
-async function end(thread: Worker, loading: Promise<void> | undefined): Promise<void> {
-  await loading;
+async function end(thread: Worker): Promise<void> {
   await stopThread(thread);
   atOnce -= 1;
 }

@@ -80,18 +80,11 @@ export interface RunParity extends ParityFindings {
   readonly fault: EventFault | null;
 }
 
-export interface Surroundings {
-  /** The thread must not be ended between `onLoading` and `onLoaded`. */
-  readonly onLoading: () => void;
-  readonly onLoaded: () => void;
-  /** Ends the process of a custom strategy. */
-  readonly signal: AbortSignal;
-}
-
+/** @param signal ends the process of a custom strategy. */
 export async function replaySession(
   work: SessionWork,
   parts: AsyncIterable<LogPart>,
-  { signal }: Surroundings,
+  signal: AbortSignal,
 ): Promise<RunReplay> {
   const recorded = await read(work, parts);
   const { instruments, orders, supervision, fault } = recorded;
@@ -123,11 +116,12 @@ export async function replaySession(
   };
 }
 
+/** @param signal ends the process of a custom strategy. */
 export async function compareSession(
   work: SessionWork,
   { backtest: subject, catalogueDir }: ParityWork,
   parts: AsyncIterable<LogPart>,
-  { onLoading, onLoaded, signal }: Surroundings,
+  signal: AbortSignal,
 ): Promise<RunParity> {
   const recorded = await read(work, parts);
   const { fault, engines } = recorded;
@@ -135,9 +129,7 @@ export async function compareSession(
   return withBot(work, subject, signal, async (run) => {
     let { instruments } = recorded;
     if (catalogueDir !== null) {
-      onLoading();
-      const prepared = await prepare(run.bot, { catalogueDir, assertions: [] }).finally(onLoaded);
-      ({ instruments } = prepared.job);
+      ({ instruments } = (await prepare(run.bot, { catalogueDir, assertions: [] })).job);
     }
     const backtest = await again(run, untilEnd(recorded, instruments), {
       ...work,

@@ -13,8 +13,6 @@ import {
 /** Message from the thread; `more` requests the next part of the log. */
 export type ReplayMessage =
   | 'more'
-  | 'loading'
-  | 'loaded'
   | { readonly done: RunReplay | RunParity }
   | { readonly error: ErrorData; readonly bug?: unknown };
 
@@ -38,15 +36,11 @@ async function* parts(): AsyncGenerator<LogPart> {
 async function make(work: SessionWork): Promise<void> {
   stop = new AbortController();
   try {
-    const surroundings = {
-      onLoading: () => send('loading'),
-      onLoaded: () => send('loaded'),
-      signal: stop.signal,
-    };
+    const { signal } = stop;
     const done =
       work.parity === undefined
-        ? await replaySession(work, parts(), surroundings)
-        : await compareSession(work, work.parity, parts(), surroundings);
+        ? await replaySession(work, parts(), signal)
+        : await compareSession(work, work.parity, parts(), signal);
     send({ done });
   } catch (error) {
     send(toErrorData(error));

@@ -2,6 +2,7 @@ import type { BacktestDone, BacktestWork } from './backtest-work.ts';
 import type { WorkerMessage } from './backtest-worker.ts';
 import type { Progress } from './lifecycle.ts';
 import type { ErrorData } from '../../base/error-data.ts';
+import { endThread } from '../../base/end-thread.ts';
 import { TaskFailure } from '../../base/thread-failures.ts';
 import { acquireThread, releaseThread, stopThread } from '../../base/thread-pool.ts';
 
@@ -19,16 +20,9 @@ export async function runBacktestThread(
   signal.throwIfAborted();
   const thread = acquireThread(FILE);
   const { promise, resolve, reject } = Promise.withResolvers<BacktestDone>();
-  // Ending a thread while DuckDB runs in it would end the process.
-  let isLoading = true;
-  const abort = (): void => {
-    if (!isLoading) reject(signal.reason);
-  };
+  const abort = (): void => reject(signal.reason);
   thread.on('message', (message: WorkerMessage) => {
-    if (message === 'loaded') {
-      isLoading = false;
-      if (signal.aborted) abort();
-    } else if ('progress' in message) onProgress(message.progress);
+    if ('progress' in message) onProgress(message.progress);
     else if ('done' in message) resolve(message.done);
     else reject(new TaskFailure(message.error, message.bug));
   });
@@ -48,7 +42,7 @@ export async function runBacktestThread(
     } else if (work.files !== undefined) {
       await stopThread(thread);
     } else {
-      await thread.terminate();
+      await endThread(thread);
     }
   }
 }

@@ -44,7 +44,6 @@ const PROGRESS_EVERY_MS = 200;
  */
 export async function doBacktest(
   work: BacktestWork,
-  onLoaded: () => void,
   onProgress: (progress: Progress) => void,
   signal: AbortSignal,
 ): Promise<BacktestDone> {
@@ -53,7 +52,6 @@ export async function doBacktest(
   try {
     const { bot } = run;
     const { job, notes } = await prepare(bot, { catalogueDir: work.catalogueDir, assertions: [] });
-    onLoaded();
     if (locked !== undefined) refuseDrift(locked, job.lock);
     let reportedAt = -Infinity;
     const report = (done: number, total: number): void => {

@@ -6,7 +6,6 @@ import { toErrorData } from '../../base/error-data.ts';
 
 /** Message from the thread of a backtest; after the last one, the thread waits for other work. */
 export type WorkerMessage =
-  | 'loaded'
   | { readonly progress: Progress }
   | { readonly done: BacktestDone }
   | { readonly error: ErrorData; readonly bug?: unknown };
@@ -21,8 +20,7 @@ let isStopping = false;
 async function work(asked: BacktestWork): Promise<void> {
   stop = new AbortController();
   try {
-    const loaded = (): void => send('loaded');
-    const done = await doBacktest(asked, loaded, (progress) => send({ progress }), stop.signal);
+    const done = await doBacktest(asked, (progress) => send({ progress }), stop.signal);
     send({ done });
   } catch (error) {
     send(toErrorData(error));

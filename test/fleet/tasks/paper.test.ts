@@ -93,7 +93,7 @@ async function backtestOf(name: string): Promise<Summary> {
     directory: join(catalogueDir, 'run', name),
   };
   const none = (): void => {};
-  return (await doBacktest(work, none, none, new AbortController().signal)).summary;
+  return (await doBacktest(work, none, new AbortController().signal)).summary;
 }
 
 async function addBot(name: string): Promise<string> {

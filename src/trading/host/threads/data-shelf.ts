@@ -1,13 +1,14 @@
 import { Worker } from 'node:worker_threads';
 import type { Dataset, LoadOptions } from '../../../market/load-dataset.ts';
 import type { Loaded } from './data-thread.ts';
+import { endThread } from '../../../base/end-thread.ts';
 import { fromErrorData } from '../../../base/error-data.ts';
 import { THREAD_ENV } from '../../../base/thread-env.ts';
 import { ThreadDied } from '../../../base/thread-failures.ts';
 
 /**
  * Datasets in shared memory, each loaded once for all sessions that use it. A separate thread loads
- * them, because ending a session's thread while DuckDB runs in it would end the process.
+ * them, so that a session's thread ends without waiting for DuckDB.
  */
 export class DataShelf {
   readonly #shelf = new Map<
@@ -45,7 +46,7 @@ export class DataShelf {
 
   async close(): Promise<void> {
     await this.#reading;
-    await this.#thread?.terminate();
+    if (this.#thread !== undefined) await endThread(this.#thread);
     this.#thread = undefined;
   }
 

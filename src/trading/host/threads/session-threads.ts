@@ -1,5 +1,6 @@
 import { availableParallelism } from 'node:os';
 import { MessageChannel, MessagePort, Worker } from 'node:worker_threads';
+import { endThread } from '../../../base/end-thread.ts';
 import { toErrorData } from '../../../base/error-data.ts';
 import { THREAD_ENV } from '../../../base/thread-env.ts';
 import { TaskFailure, ThreadDied } from '../../../base/thread-failures.ts';
@@ -107,13 +108,13 @@ export class SessionThreads<Done> {
   endHung(): void {
     for (const thread of this.#threads) {
       if (thread.late !== undefined) continue;
-      thread.late = setTimeout(() => void thread.worker.terminate(), ANSWERS_WITHIN_MS);
+      thread.late = setTimeout(() => void endThread(thread.worker), ANSWERS_WITHIN_MS);
       thread.worker.postMessage('ping' satisfies ToThread);
     }
   }
 
   async close(): Promise<void> {
-    await Promise.all([...this.#threads].map(({ worker }) => worker.terminate()));
+    await Promise.all([...this.#threads].map(({ worker }) => endThread(worker)));
     await this.#shelf.close();
   }
 
