@@ -8,12 +8,20 @@ import type { Signals } from './model-signals.ts';
 import type { SharedComputations } from './series/series-graph.ts';
 import type { Strategy } from './strategy.ts';
 
+export interface EngineInstrument {
+  readonly symbol: string;
+  /** Bars of the run. */
+  readonly bars: Bars;
+  /** `bars`, after earlier ones that only declared indicators see. By default, there are none. */
+  readonly withWarmUp?: Bars | undefined;
+}
+
 export interface EngineSetup<P extends Params = Params> {
   /**
    * In the order of the universe, which is also the order of simultaneous events. Bars are optional
    * and can be appended.
    */
-  readonly instruments: readonly { readonly symbol: string; readonly bars: Bars }[];
+  readonly instruments: readonly EngineInstrument[];
   readonly strategy: Strategy<P>;
   readonly params: ParamValues<P>;
   readonly config: EngineConfig;

@@ -1,4 +1,4 @@
-import { appendBar, type Bars } from '../market/bars.ts';
+import { appendBar, sliceBars, type Bars } from '../market/bars.ts';
 import type { EngineConfig } from './config.ts';
 import type { EngineSetup } from './engine-setup.ts';
 import { hideBar, Instrument, lengthen, showBar } from './instrument.ts';
@@ -30,6 +30,8 @@ export class RunState {
   readonly instruments: readonly Instrument[];
   /** Bars of each instrument. Columns may be longer than `length`. */
   readonly histories: Bars[];
+  /** Bars of each instrument, after those before the run, which only declared indicators see. */
+  readonly withWarmUp: Bars[];
   readonly portfolio: Portfolio;
   readonly journal: Journal;
   /** Account currency, before the first step. */
@@ -83,6 +85,7 @@ export class RunState {
     const symbols = instruments.map(({ symbol }) => symbol);
     this.config = config;
     this.histories = instruments.map(({ bars }) => bars);
+    this.withWarmUp = instruments.map(({ bars, withWarmUp = bars }) => withWarmUp);
     this.instruments = instruments.map(
       ({ symbol, bars }, index) => new Instrument(symbol, index, bars, signals),
     );
@@ -142,7 +145,11 @@ export class RunState {
     });
     for (const instrument of added) {
       const { index, symbol } = instrument;
-      this.histories[index] = appendBar(this.histories[index]!, time, bars[symbol]!);
+      const before = this.withWarmUp[index]!;
+      const first = before.length - this.histories[index]!.length;
+      const longer = appendBar(before, time, bars[symbol]!);
+      this.withWarmUp[index] = longer;
+      this.histories[index] = first === 0 ? longer : sliceBars(longer, first, longer.length);
       lengthen(instrument, this.histories[index]);
     }
     if (this.stepCount === this.times.length) {

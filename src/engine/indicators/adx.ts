@@ -1,8 +1,9 @@
 import { trueRange } from './atr.ts';
 import { checkPeriod, type Indicator } from './indicator.ts';
-import { WilderAverage } from './wilder.ts';
+import { WilderAverage, wilderWarmUp } from './wilder.ts';
 import type { IndicatorKind } from '../series/computation.ts';
 import { declare, type BarSeries, type Lines } from '../series/declared-series.ts';
+import { inTurn, ofWindow } from '../series/warm-up.ts';
 
 /**
  * Average directional index (Wilder, 1978), 0 to 100, with the directional indicators `plusDi` and
@@ -80,6 +81,7 @@ export const ADX: IndicatorKind<[period: number], Adx, AdxLine> = {
   name: 'adx',
   lines: ['adx', 'plusDi', 'minusDi'],
   start: (period) => new Adx(period),
+  warmUp: (period) => inTurn(ofWindow(2), wilderWarmUp(period), wilderWarmUp(period)),
   fill(machine, [high, low, close], [index, plusDi, minusDi], from, to) {
     for (let at = from; at < to; at++) {
       machine.next(high[at]!, low[at]!, close[at]!);

@@ -1,5 +1,6 @@
 import type { IndicatorKind } from '../series/computation.ts';
 import { declare, type Series } from '../series/declared-series.ts';
+import { ofWindow } from '../series/warm-up.ts';
 import { checkPeriod } from './indicator.ts';
 
 /** Declares `a / b`. */
@@ -26,6 +27,7 @@ export const RATIO: IndicatorKind<[], void, 'value'> = {
   name: 'ratio',
   lines: ['value'],
   start: () => {},
+  warmUp: () => ofWindow(1),
   fill(_, [a, b], [value], from, to) {
     for (let at = from; at < to; at++) value[at] = a[at]! / b[at]!;
   },
@@ -35,6 +37,7 @@ export const DIFFERENCE: IndicatorKind<[], void, 'value'> = {
   name: 'difference',
   lines: ['value'],
   start: () => {},
+  warmUp: () => ofWindow(1),
   fill(_, [a, b], [value], from, to) {
     for (let at = from; at < to; at++) value[at] = a[at]! - b[at]!;
   },
@@ -44,6 +47,7 @@ export const LOG: IndicatorKind<[], void, 'value'> = {
   name: 'log',
   lines: ['value'],
   start: () => {},
+  warmUp: () => ofWindow(1),
   fill(_, [input], [value], from, to) {
     for (let at = from; at < to; at++) value[at] = Math.log(input[at]!);
   },
@@ -53,6 +57,7 @@ export const LAG: IndicatorKind<[entries: number], number, 'value'> = {
   name: 'lag',
   lines: ['value'],
   start: (entries) => checkPeriod('entries', entries),
+  warmUp: (entries) => ofWindow(entries + 1),
   fill(entries, [input], [value], from, to) {
     for (let at = from; at < to; at++) value[at] = at < entries ? NaN : input[at - entries]!;
   },

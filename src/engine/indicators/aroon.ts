@@ -2,6 +2,7 @@ import { checkPeriod, type Indicator } from './indicator.ts';
 import { RollingMaximum } from './rolling-maximum.ts';
 import type { IndicatorKind } from '../series/computation.ts';
 import { declare, type BarSeries, type Lines } from '../series/declared-series.ts';
+import { ofWindow } from '../series/warm-up.ts';
 
 /**
  * Aroon (Chande, 1995): `up` is 100 if the newest bar has the highest high of the last `period + 1`
@@ -59,6 +60,7 @@ export const AROON: IndicatorKind<[period: number], Aroon, AroonLine> = {
   name: 'aroon',
   lines: ['oscillator', 'up', 'down'],
   start: (period) => new Aroon(period),
+  warmUp: (period) => ofWindow(period + 1),
   fill(machine, [high, low], [oscillator, up, down], from, to) {
     for (let at = from; at < to; at++) {
       machine.next(high[at]!, low[at]!);

@@ -1,5 +1,5 @@
 import type { Indicator } from './indicator.ts';
-import { WilderAverage } from './wilder.ts';
+import { WilderAverage, wilderWarmUp } from './wilder.ts';
 import type { IndicatorKind } from '../series/computation.ts';
 import { declare, type BarSeries, type Series } from '../series/declared-series.ts';
 
@@ -49,6 +49,7 @@ export const ATR: IndicatorKind<[period: number], Atr, 'value'> = {
   name: 'atr',
   lines: ['value'],
   start: (period) => new Atr(period),
+  warmUp: wilderWarmUp,
   fill(machine, [high, low, close], [value], from, to) {
     for (let at = from; at < to; at++) value[at] = machine.next(high[at]!, low[at]!, close[at]!);
   },

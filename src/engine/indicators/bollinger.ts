@@ -2,6 +2,7 @@ import { checkMultiplier, checkPeriod, type Indicator } from './indicator.ts';
 import { RollingMoments } from './rolling-moments.ts';
 import type { IndicatorKind } from '../series/computation.ts';
 import { declare, type Lines, type Series } from '../series/declared-series.ts';
+import { ofWindow } from '../series/warm-up.ts';
 
 /**
  * Bollinger bands: `middle` is the simple moving average, `upper` and `lower` lie `k` standard
@@ -63,6 +64,7 @@ export const BOLLINGER: IndicatorKind<[period: number, k: number], Bollinger, Bo
   name: 'bollinger',
   lines: ['middle', 'upper', 'lower'],
   start: (period, k) => new Bollinger(period, k),
+  warmUp: (period) => ofWindow(period),
   fill(machine, [input], [middle, upper, lower], from, to) {
     for (let at = from; at < to; at++) {
       machine.next(input[at]!);

@@ -2,6 +2,7 @@ import { checkPeriod, type Indicator } from './indicator.ts';
 import { RollingSum } from './sums.ts';
 import type { IndicatorKind } from '../series/computation.ts';
 import { declare, type BarSeries, type Series } from '../series/declared-series.ts';
+import { ofWindow } from '../series/warm-up.ts';
 
 /**
  * Commodity channel index (Lambert, 1980): the distance of the typical price (high + low + close) / 3
@@ -53,6 +54,7 @@ export const CCI: IndicatorKind<[period: number], Cci, 'value'> = {
   name: 'cci',
   lines: ['value'],
   start: (period) => new Cci(period),
+  warmUp: (period) => ofWindow(period),
   fill(machine, [high, low, close], [value], from, to) {
     for (let at = from; at < to; at++) value[at] = machine.next(high[at]!, low[at]!, close[at]!);
   },

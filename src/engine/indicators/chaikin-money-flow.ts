@@ -3,6 +3,7 @@ import { checkPeriod, type Indicator } from './indicator.ts';
 import { RollingSum } from './sums.ts';
 import type { IndicatorKind } from '../series/computation.ts';
 import { declare, type BarSeries, type Series } from '../series/declared-series.ts';
+import { ofWindow } from '../series/warm-up.ts';
 
 /**
  * Chaikin money flow, −1 to 1: accumulation, as in {@link ChaikinOscillator}, of the last `period`
@@ -49,6 +50,7 @@ export const CHAIKIN_MONEY_FLOW: IndicatorKind<[period: number], ChaikinMoneyFlo
   name: 'chaikinMoneyFlow',
   lines: ['value'],
   start: (period) => new ChaikinMoneyFlow(period),
+  warmUp: (period) => ofWindow(period),
   fill(machine, [high, low, close, volume], [value], from, to) {
     for (let at = from; at < to; at++) {
       value[at] = machine.next(high[at]!, low[at]!, close[at]!, volume[at]!);

@@ -1,4 +1,4 @@
-import { Ema } from './ema.ts';
+import { Ema, emaWarmUp } from './ema.ts';
 import { checkPeriod, type Indicator } from './indicator.ts';
 import type { IndicatorKind } from '../series/computation.ts';
 import { declare, type BarSeries, type Series } from '../series/declared-series.ts';
@@ -60,6 +60,7 @@ export const CHAIKIN_OSCILLATOR: IndicatorKind<
   name: 'chaikinOscillator',
   lines: ['value'],
   start: (fast, slow) => new ChaikinOscillator(fast, slow),
+  warmUp: (_, slow) => emaWarmUp(slow),
   fill(machine, [high, low, close, volume], [value], from, to) {
     for (let at = from; at < to; at++) {
       value[at] = machine.next(high[at]!, low[at]!, close[at]!, volume[at]!);

@@ -3,6 +3,7 @@ import { RollingMoments } from './rolling-moments.ts';
 import { CompensatedSum, covariance } from './sums.ts';
 import type { IndicatorKind } from '../series/computation.ts';
 import { declare, type Series } from '../series/declared-series.ts';
+import { ofWindow } from '../series/warm-up.ts';
 
 /**
  * Pearson correlation of the last `period` pairs, −1 to 1. Ready at bar `period`, which is at
@@ -60,6 +61,7 @@ export const CORRELATION: IndicatorKind<[period: number], Correlation, 'value'> 
   name: 'correlation',
   lines: ['value'],
   start: (period) => new Correlation(period),
+  warmUp: (period) => ofWindow(period),
   fill(machine, [a, b], [value], from, to) {
     for (let at = from; at < to; at++) value[at] = machine.next(a[at]!, b[at]!);
   },

@@ -2,6 +2,7 @@ import { checkPeriod, type Indicator } from './indicator.ts';
 import { RollingMaximum } from './rolling-maximum.ts';
 import type { IndicatorKind } from '../series/computation.ts';
 import { declare, type BarSeries, type Lines } from '../series/declared-series.ts';
+import { ofWindow } from '../series/warm-up.ts';
 
 /**
  * Donchian channel: the highest high and the lowest low of the last `period` bars, and `middle`
@@ -59,6 +60,7 @@ export const DONCHIAN: IndicatorKind<[period: number], Donchian, DonchianLine> =
   name: 'donchian',
   lines: ['middle', 'upper', 'lower'],
   start: (period) => new Donchian(period),
+  warmUp: (period) => ofWindow(period),
   fill(machine, [high, low], [middle, upper, lower], from, to) {
     for (let at = from; at < to; at++) {
       machine.next(high[at]!, low[at]!);

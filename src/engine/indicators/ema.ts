@@ -1,6 +1,7 @@
 import { checkPeriod, type Indicator } from './indicator.ts';
 import type { IndicatorKind } from '../series/computation.ts';
 import { declare, type Series } from '../series/declared-series.ts';
+import { ofAverage, type WarmUp } from '../series/warm-up.ts';
 
 /**
  * Exponential moving average: the mean of the first `period` values, then
@@ -49,7 +50,12 @@ export const EMA: IndicatorKind<[period: number], Ema, 'value'> = {
   name: 'ema',
   lines: ['value'],
   start: (period) => new Ema(period),
+  warmUp: emaWarmUp,
   fill(machine, [input], [value], from, to) {
     for (let at = from; at < to; at++) value[at] = machine.next(input[at]!);
   },
 };
+
+export function emaWarmUp(period: number): WarmUp {
+  return ofAverage(period, 2 / (period + 1));
+}

@@ -1,6 +1,7 @@
 import type { Indicator } from './indicator.ts';
 import type { IndicatorKind } from '../series/computation.ts';
 import { declare, type BarSeries, type Lines } from '../series/declared-series.ts';
+import { ofAverage } from '../series/warm-up.ts';
 
 /**
  * Heikin-Ashi bars: `close` is the mean of the four prices of the bar, `open` the middle of the
@@ -45,6 +46,7 @@ export const HEIKIN_ASHI: IndicatorKind<[], HeikinAshi, HeikinAshiLine> = {
   name: 'heikinAshi',
   lines: ['open', 'high', 'low', 'close'],
   start: () => new HeikinAshi(),
+  warmUp: () => ofAverage(1, 1 / 2),
   fill(machine, [open, high, low, close], [opens, highs, lows, closes], from, to) {
     for (let at = from; at < to; at++) {
       machine.next(open[at]!, high[at]!, low[at]!, close[at]!);

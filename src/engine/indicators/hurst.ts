@@ -1,6 +1,7 @@
 import { checkPeriod, type Indicator } from './indicator.ts';
 import type { IndicatorKind } from '../series/computation.ts';
 import { declare, type Series } from '../series/declared-series.ts';
+import { ofWindow } from '../series/warm-up.ts';
 
 /** Shortest stretch whose rescaled range is measured. */
 const SHORTEST = 8;
@@ -114,6 +115,7 @@ export const HURST: IndicatorKind<[period: number], Hurst, 'value'> = {
   name: 'hurst',
   lines: ['value'],
   start: (period) => new Hurst(period),
+  warmUp: (period) => ofWindow(period + 1),
   fill(machine, [input], [value], from, to) {
     for (let at = from; at < to; at++) value[at] = machine.next(input[at]!);
   },

@@ -2,6 +2,7 @@ import { checkPeriod, type Indicator } from './indicator.ts';
 import { Donchian } from './donchian.ts';
 import type { IndicatorKind } from '../series/computation.ts';
 import { declare, type BarSeries, type Lines } from '../series/declared-series.ts';
+import { ofWindow } from '../series/warm-up.ts';
 
 /**
  * Ichimoku (Hosoda, 1969). `conversion` and `base` are the middle between the highest high and the
@@ -74,6 +75,7 @@ export const ICHIMOKU: IndicatorKind<
   name: 'ichimoku',
   lines: ['conversion', 'base', 'spanA', 'spanB'],
   start: (conversion, base, span) => new Ichimoku(conversion, base, span),
+  warmUp: (...periods) => ofWindow(Math.max(...periods)),
   fill(machine, [high, low], [conversion, base, spanA, spanB], from, to) {
     for (let at = from; at < to; at++) {
       machine.next(high[at]!, low[at]!);

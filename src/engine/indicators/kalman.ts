@@ -1,6 +1,7 @@
 import { checkMultiplier, type Indicator } from './indicator.ts';
 import type { IndicatorKind } from '../series/computation.ts';
 import { declare, type Series } from '../series/declared-series.ts';
+import { ofAverage, type WarmUp } from '../series/warm-up.ts';
 
 /**
  * Kalman filter of the local level model: values are a level plus noise of variance `measurement`, and
@@ -51,7 +52,14 @@ export const KALMAN: IndicatorKind<[process: number, measurement: number], Kalma
   name: 'kalman',
   lines: ['value'],
   start: (process, measurement) => new Kalman(process, measurement),
+  warmUp: kalmanWarmUp,
   fill(machine, [input], [value], from, to) {
     for (let at = from; at < to; at++) value[at] = machine.next(input[at]!);
   },
 };
+
+/** The gain, which is the weight of the newest value, falls to that of the stationary filter. */
+function kalmanWarmUp(process: number, measurement: number): WarmUp {
+  const predicted = (process + Math.sqrt(process * (process + 4 * measurement))) / 2;
+  return ofAverage(1, predicted / (predicted + measurement));
+}

@@ -1,8 +1,10 @@
 import { Atr } from './atr.ts';
-import { Ema } from './ema.ts';
+import { Ema, emaWarmUp } from './ema.ts';
 import { checkMultiplier, checkPeriod, type Indicator } from './indicator.ts';
+import { wilderWarmUp } from './wilder.ts';
 import type { IndicatorKind } from '../series/computation.ts';
 import { declare, type BarSeries, type Lines } from '../series/declared-series.ts';
+import { together } from '../series/warm-up.ts';
 
 /**
  * Keltner channel in Raschke's form: `middle` is the exponential average of the close; `upper` and
@@ -69,6 +71,7 @@ export const KELTNER: IndicatorKind<
   name: 'keltner',
   lines: ['middle', 'upper', 'lower'],
   start: (period, atrPeriod, multiplier) => new Keltner(period, atrPeriod, multiplier),
+  warmUp: (period, atrPeriod) => together(emaWarmUp(period), wilderWarmUp(atrPeriod)),
   fill(machine, [high, low, close], [middle, upper, lower], from, to) {
     for (let at = from; at < to; at++) {
       machine.next(high[at]!, low[at]!, close[at]!);

@@ -2,6 +2,7 @@ import { checkPeriod, type Indicator } from './indicator.ts';
 import { CompensatedSum, RollingSum } from './sums.ts';
 import type { IndicatorKind } from '../series/computation.ts';
 import { declare, type Lines, type Series } from '../series/declared-series.ts';
+import { ofWindow } from '../series/warm-up.ts';
 
 /**
  * Straight line of least squares through the last `period` values: `value` is its end at the newest
@@ -60,6 +61,7 @@ export const LINEAR_REGRESSION: IndicatorKind<
   name: 'linearRegression',
   lines: ['end', 'slope'],
   start: (period) => new LinearRegression(period),
+  warmUp: (period) => ofWindow(period),
   fill(machine, [input], [end, slope], from, to) {
     for (let at = from; at < to; at++) {
       machine.next(input[at]!);

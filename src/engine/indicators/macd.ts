@@ -1,7 +1,8 @@
-import { Ema } from './ema.ts';
+import { Ema, emaWarmUp } from './ema.ts';
 import { checkPeriod, type Indicator } from './indicator.ts';
 import type { IndicatorKind } from '../series/computation.ts';
 import { declare, type Lines, type Series } from '../series/declared-series.ts';
+import { inTurn } from '../series/warm-up.ts';
 
 /**
  * Moving average convergence/divergence (Appel): `macd` is the fast exponential average
@@ -59,6 +60,7 @@ export const MACD: IndicatorKind<[fast: number, slow: number, signal: number], M
   name: 'macd',
   lines: ['macd', 'signal', 'histogram'],
   start: (fast, slow, signal) => new Macd(fast, slow, signal),
+  warmUp: (_, slow, signal) => inTurn(emaWarmUp(slow), emaWarmUp(signal)),
   fill(machine, [input], [difference, signal, histogram], from, to) {
     for (let at = from; at < to; at++) {
       machine.next(input[at]!);

@@ -2,6 +2,7 @@ import { checkPeriod, type Indicator } from './indicator.ts';
 import { RollingSum } from './sums.ts';
 import type { IndicatorKind } from '../series/computation.ts';
 import { declare, type BarSeries, type Series } from '../series/declared-series.ts';
+import { ofWindow } from '../series/warm-up.ts';
 
 /**
  * Money flow index (Quong and Soudack, 1989), 0 to 100: the share of rising bars in the money flow of
@@ -57,6 +58,7 @@ export const MFI: IndicatorKind<[period: number], Mfi, 'value'> = {
   name: 'mfi',
   lines: ['value'],
   start: (period) => new Mfi(period),
+  warmUp: (period) => ofWindow(period + 1),
   fill(machine, [high, low, close, volume], [value], from, to) {
     for (let at = from; at < to; at++) {
       value[at] = machine.next(high[at]!, low[at]!, close[at]!, volume[at]!);

@@ -1,6 +1,7 @@
 import type { Indicator } from './indicator.ts';
 import type { IndicatorKind } from '../series/computation.ts';
 import { declare, type BarSeries, type Series } from '../series/declared-series.ts';
+import { ofAll } from '../series/warm-up.ts';
 
 /**
  * On-balance volume (Granville): the volume of bars that closed higher minus the volume of bars
@@ -38,6 +39,7 @@ export const OBV: IndicatorKind<[], Obv, 'value'> = {
   name: 'obv',
   lines: ['value'],
   start: () => new Obv(),
+  warmUp: () => ofAll(1),
   fill(machine, [close, volume], [value], from, to) {
     for (let at = from; at < to; at++) value[at] = machine.next(close[at]!, volume[at]!);
   },

@@ -1,6 +1,7 @@
 import { checkMultiplier, type Indicator } from './indicator.ts';
 import type { IndicatorKind } from '../series/computation.ts';
 import { declare, type BarSeries, type Lines } from '../series/declared-series.ts';
+import { ofAll } from '../series/warm-up.ts';
 
 /**
  * Parabolic SAR (Wilder, 1978): a stop that approaches the extreme of the trend by `step` of the
@@ -110,6 +111,7 @@ export const PARABOLIC_SAR: IndicatorKind<
   name: 'parabolicSar',
   lines: ['stop', 'direction'],
   start: (step, maximum) => new ParabolicSar(step, maximum),
+  warmUp: () => ofAll(2),
   fill(machine, [high, low], [stop, direction], from, to) {
     for (let at = from; at < to; at++) {
       machine.next(high[at]!, low[at]!);

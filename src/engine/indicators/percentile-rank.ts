@@ -1,6 +1,7 @@
 import { checkPeriod, type Indicator } from './indicator.ts';
 import type { IndicatorKind } from '../series/computation.ts';
 import { declare, type Series } from '../series/declared-series.ts';
+import { ofWindow } from '../series/warm-up.ts';
 
 /**
  * Percentile rank, 0 to 100: the share of the `period` values before the newest one that are at most as
@@ -49,6 +50,7 @@ export const PERCENTILE_RANK: IndicatorKind<[period: number], PercentileRank, 'v
   name: 'percentileRank',
   lines: ['value'],
   start: (period) => new PercentileRank(period),
+  warmUp: (period) => ofWindow(period + 1),
   fill(machine, [input], [value], from, to) {
     for (let at = from; at < to; at++) value[at] = machine.next(input[at]!);
   },

@@ -68,6 +68,11 @@ export const PIVOTS: IndicatorKind<[], Pivots, PivotsLine> = {
   name: 'pivots',
   lines: ['pivot', 'r1', 's1', 'r2', 's2'],
   start: () => new Pivots(),
+  warmUp: () => ({
+    ready: { entries: 1, days: 1 },
+    // A first day that began before the bars is only known in part.
+    settled: { entries: 1, days: 2 },
+  }),
   fill(machine, [time, high, low, close], [pivot, r1, s1, r2, s2], from, to) {
     for (let at = from; at < to; at++) {
       machine.next(time[at]!, high[at]!, low[at]!, close[at]!);

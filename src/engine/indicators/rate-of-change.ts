@@ -1,6 +1,7 @@
 import { checkPeriod, type Indicator } from './indicator.ts';
 import type { IndicatorKind } from '../series/computation.ts';
 import { declare, type Series } from '../series/declared-series.ts';
+import { ofWindow } from '../series/warm-up.ts';
 
 /**
  * Rate of change: the change since `period` values before, in percent of the value then. Ready at
@@ -45,6 +46,7 @@ export const RATE_OF_CHANGE: IndicatorKind<[period: number], RateOfChange, 'valu
   name: 'rateOfChange',
   lines: ['value'],
   start: (period) => new RateOfChange(period),
+  warmUp: (period) => ofWindow(period + 1),
   fill(machine, [input], [value], from, to) {
     for (let at = from; at < to; at++) value[at] = machine.next(input[at]!);
   },

@@ -1,7 +1,8 @@
 import type { Indicator } from './indicator.ts';
-import { WilderAverage } from './wilder.ts';
+import { WilderAverage, wilderWarmUp } from './wilder.ts';
 import type { IndicatorKind } from '../series/computation.ts';
 import { declare, type Series } from '../series/declared-series.ts';
+import { inTurn, ofWindow } from '../series/warm-up.ts';
 
 /**
  * Relative strength index (Wilder, 1978), 0 to 100: the share of gains in all movement, both
@@ -52,6 +53,7 @@ export const RSI: IndicatorKind<[period: number], Rsi, 'value'> = {
   name: 'rsi',
   lines: ['value'],
   start: (period) => new Rsi(period),
+  warmUp: (period) => inTurn(ofWindow(2), wilderWarmUp(period)),
   fill(machine, [input], [value], from, to) {
     for (let at = from; at < to; at++) value[at] = machine.next(input[at]!);
   },

@@ -2,6 +2,7 @@ import { checkPeriod, type Indicator } from './indicator.ts';
 import { rollColumn, RollingSum } from './sums.ts';
 import type { IndicatorKind } from '../series/computation.ts';
 import { declare, type Series } from '../series/declared-series.ts';
+import { ofWindow } from '../series/warm-up.ts';
 
 /**
  * Simple moving average. Ready at bar `period`.
@@ -46,6 +47,7 @@ export const SMA: IndicatorKind<[period: number], Sma, 'value'> = {
   name: 'sma',
   lines: ['value'],
   start: (period) => new Sma(period),
+  warmUp: (period) => ofWindow(period),
   fill(machine, [input], [value], from, to) {
     machine.nextColumn(input, value, from, to);
   },

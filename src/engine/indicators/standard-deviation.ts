@@ -2,6 +2,7 @@ import { checkPeriod, type Indicator } from './indicator.ts';
 import { RollingMoments } from './rolling-moments.ts';
 import type { IndicatorKind } from '../series/computation.ts';
 import { declare, type Series } from '../series/declared-series.ts';
+import { ofWindow } from '../series/warm-up.ts';
 
 /**
  * Rolling standard deviation of the population (divisor `period`, not `period − 1`). Ready at bar
@@ -41,6 +42,7 @@ export const STANDARD_DEVIATION: IndicatorKind<[period: number], StandardDeviati
   name: 'standardDeviation',
   lines: ['value'],
   start: (period) => new StandardDeviation(period),
+  warmUp: (period) => ofWindow(period),
   fill(machine, [input], [value], from, to) {
     for (let at = from; at < to; at++) value[at] = machine.next(input[at]!);
   },

@@ -3,6 +3,7 @@ import { RollingMaximum } from './rolling-maximum.ts';
 import { Sma } from './sma.ts';
 import type { IndicatorKind } from '../series/computation.ts';
 import { declare, type BarSeries, type Lines } from '../series/declared-series.ts';
+import { ofWindow } from '../series/warm-up.ts';
 
 /**
  * Stochastic oscillator (Lane), 0 to 100: where the close lies between the lowest low and the
@@ -72,6 +73,7 @@ export const STOCHASTIC: IndicatorKind<
   name: 'stochastic',
   lines: ['k', 'd'],
   start: (k, smooth, d) => new Stochastic(k, smooth, d),
+  warmUp: (k, smooth, d) => ofWindow(k + smooth + d - 2),
   fill(machine, [high, low, close], [k, d], from, to) {
     for (let at = from; at < to; at++) {
       machine.next(high[at]!, low[at]!, close[at]!);

@@ -2,6 +2,7 @@ import { Atr } from './atr.ts';
 import { checkMultiplier, checkPeriod, type Indicator } from './indicator.ts';
 import type { IndicatorKind } from '../series/computation.ts';
 import { declare, type BarSeries, type Lines } from '../series/declared-series.ts';
+import { ofAll } from '../series/warm-up.ts';
 
 /**
  * Supertrend (Seban): a stop `multiplier` average true ranges from the middle of the bar, which moves
@@ -75,6 +76,7 @@ export const SUPERTREND: IndicatorKind<
   name: 'supertrend',
   lines: ['stop', 'direction'],
   start: (period, multiplier) => new Supertrend(period, multiplier),
+  warmUp: (period) => ofAll(period),
   fill(machine, [high, low, close], [stop, direction], from, to) {
     for (let at = from; at < to; at++) {
       machine.next(high[at]!, low[at]!, close[at]!);

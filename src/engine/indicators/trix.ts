@@ -1,8 +1,9 @@
-import { Ema } from './ema.ts';
+import { Ema, emaWarmUp } from './ema.ts';
 import { checkPeriod, type Indicator } from './indicator.ts';
 import { RateOfChange } from './rate-of-change.ts';
 import type { IndicatorKind } from '../series/computation.ts';
 import { declare, type Series } from '../series/declared-series.ts';
+import { inTurn, ofWindow } from '../series/warm-up.ts';
 
 /**
  * TRIX (Hutson, 1983): the change of a triple exponential average since the bar before, in percent.
@@ -45,6 +46,7 @@ export const TRIX: IndicatorKind<[period: number], Trix, 'value'> = {
   name: 'trix',
   lines: ['value'],
   start: (period) => new Trix(period),
+  warmUp: (period) => inTurn(emaWarmUp(period), emaWarmUp(period), emaWarmUp(period), ofWindow(2)),
   fill(machine, [input], [value], from, to) {
     for (let at = from; at < to; at++) value[at] = machine.next(input[at]!);
   },

@@ -59,6 +59,7 @@ export const VWAP: IndicatorKind<[sessionStart: number], Vwap, 'value'> = {
   name: 'vwap',
   lines: ['value'],
   start: (sessionStart) => new Vwap(sessionStart),
+  warmUp: () => ({ ready: { entries: 1, days: 0 }, settled: { entries: 1, days: 1 } }),
   fill(machine, [time, high, low, close, volume], [value], from, to) {
     for (let at = from; at < to; at++)
       value[at] = machine.next(time[at]!, high[at]!, low[at]!, close[at]!, volume[at]!);

@@ -1,6 +1,7 @@
 import { checkPeriod, type Indicator } from './indicator.ts';
 import type { IndicatorKind } from '../series/computation.ts';
 import { declare, type Series } from '../series/declared-series.ts';
+import { ofAverage, type WarmUp } from '../series/warm-up.ts';
 
 /**
  * Wilder's smoothing ("New Concepts in Technical Trading Systems", 1978), also called RMA or SMMA:
@@ -43,7 +44,12 @@ export const WILDER: IndicatorKind<[period: number], WilderAverage, 'value'> = {
   name: 'wilder',
   lines: ['value'],
   start: (period) => new WilderAverage(period),
+  warmUp: wilderWarmUp,
   fill(machine, [input], [value], from, to) {
     for (let at = from; at < to; at++) value[at] = machine.next(input[at]!);
   },
 };
+
+export function wilderWarmUp(period: number): WarmUp {
+  return ofAverage(period, 1 / period);
+}

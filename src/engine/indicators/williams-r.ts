@@ -2,6 +2,7 @@ import { checkPeriod, type Indicator } from './indicator.ts';
 import { RollingMaximum } from './rolling-maximum.ts';
 import type { IndicatorKind } from '../series/computation.ts';
 import { declare, type BarSeries, type Series } from '../series/declared-series.ts';
+import { ofWindow } from '../series/warm-up.ts';
 
 /**
  * Williams %R, −100 to 0: how far the close lies below the highest high of the last `period` bars, in
@@ -45,6 +46,7 @@ export const WILLIAMS_R: IndicatorKind<[period: number], WilliamsR, 'value'> = {
   name: 'williamsR',
   lines: ['value'],
   start: (period) => new WilliamsR(period),
+  warmUp: (period) => ofWindow(period),
   fill(machine, [high, low, close], [value], from, to) {
     for (let at = from; at < to; at++) value[at] = machine.next(high[at]!, low[at]!, close[at]!);
   },

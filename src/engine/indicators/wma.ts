@@ -2,6 +2,7 @@ import { checkPeriod, type Indicator } from './indicator.ts';
 import { CompensatedSum, RollingSum } from './sums.ts';
 import type { IndicatorKind } from '../series/computation.ts';
 import { declare, type Series } from '../series/declared-series.ts';
+import { ofWindow } from '../series/warm-up.ts';
 
 /**
  * Linearly weighted moving average: the newest value has the weight `period`, the oldest 1. Ready
@@ -47,6 +48,7 @@ export const WMA: IndicatorKind<[period: number], Wma, 'value'> = {
   name: 'wma',
   lines: ['value'],
   start: (period) => new Wma(period),
+  warmUp: (period) => ofWindow(period),
   fill(machine, [input], [value], from, to) {
     for (let at = from; at < to; at++) value[at] = machine.next(input[at]!);
   },

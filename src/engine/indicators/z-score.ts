@@ -2,6 +2,7 @@ import { checkPeriod, type Indicator } from './indicator.ts';
 import { RollingMoments } from './rolling-moments.ts';
 import type { IndicatorKind } from '../series/computation.ts';
 import { declare, type Series } from '../series/declared-series.ts';
+import { ofWindow } from '../series/warm-up.ts';
 
 /**
  * Distance of the newest value from the mean of the last `period` values, including itself, in
@@ -47,6 +48,7 @@ export const Z_SCORE: IndicatorKind<[period: number], ZScore, 'value'> = {
   name: 'zScore',
   lines: ['value'],
   start: (period) => new ZScore(period),
+  warmUp: (period) => ofWindow(period),
   fill(machine, [input], [value], from, to) {
     for (let at = from; at < to; at++) value[at] = machine.next(input[at]!);
   },

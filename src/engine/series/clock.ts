@@ -2,7 +2,7 @@ import type { Bars } from '../../market/bars.ts';
 
 /** Cursors of a run, which its engine moves. */
 export interface Cursors {
-  /** Index of the newest entry; −1 before the first. */
+  /** Index of the newest entry of the run; −1 before its first. */
   readonly cursors: Int32Array;
   /** 1 if the current step brought an entry. */
   readonly fresh: Uint8Array;
@@ -14,19 +14,22 @@ export abstract class Clock {
   readonly #cursors: Int32Array;
   readonly #fresh: Uint8Array;
   readonly #place: number;
+  /** Number of entries before the run. */
+  readonly first: number;
   /** Number of entries that can be computed. It may exceed those that the run has reached. */
   length = 0;
 
-  constructor(key: string, { cursors, fresh }: Cursors, place: number) {
+  constructor(key: string, { cursors, fresh }: Cursors, place: number, first = 0) {
     this.key = key;
     this.#cursors = cursors;
     this.#fresh = fresh;
     this.#place = place;
+    this.first = first;
   }
 
   /** Index of the newest entry; −1 before the first. */
   get cursor(): number {
-    return this.#cursors[this.#place]!;
+    return this.first + this.#cursors[this.#place]!;
   }
 
   /** Whether the current step brought an entry. */
@@ -42,15 +45,19 @@ export abstract class Clock {
 
   /** Adds the entries up to `time`. */
   abstract extend(time: number): void;
+
+  /** Adds the entries before the run. */
+  abstract begin(): void;
 }
 
-/** One entry for each bar of an instrument. */
+/** One entry for each bar of an instrument, also for those before the run. */
 export class BarClock extends Clock {
   readonly #histories: readonly Bars[];
   readonly #index: number;
 
-  constructor(histories: readonly Bars[], index: number, cursors: Cursors) {
-    super(`${index}`, cursors, index);
+  /** @param first number of bars before the run. */
+  constructor(histories: readonly Bars[], index: number, cursors: Cursors, first: number) {
+    super(`${index}`, cursors, index, first);
     this.#histories = histories;
     this.#index = index;
   }
@@ -77,6 +84,10 @@ export class BarClock extends Clock {
       else to = middle;
     }
     this.length = from;
+  }
+
+  begin(): void {
+    this.length = this.first;
   }
 }
 
@@ -124,6 +135,11 @@ export class JointClock extends Clock {
       }
       if (isJoint) this.#add();
     }
+  }
+
+  begin(): void {
+    this.extend();
+    this.#own.cursors[0] = this.length - 1;
   }
 
   /** Moves to the entry of the current step, if all sources have one. */

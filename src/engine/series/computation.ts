@@ -1,3 +1,5 @@
+import type { WarmUp } from './warm-up.ts';
+
 /**
  * An indicator that strategies can declare. `P` are its parameters, `M` the state machine that computes
  * it, `L` its lines.
@@ -7,6 +9,8 @@ export interface IndicatorKind<P extends readonly unknown[], M, L extends string
   readonly lines: readonly L[];
   /** @throws RangeError for parameters out of range. */
   readonly start: (...params: P) => M;
+  /** In entries of the inputs, for valid parameters. */
+  readonly warmUp: (...params: P) => WarmUp;
   /**
    * Writes the entries `from ≤ index < to` of all lines, in order of `lines`. Each kind has its own
    * loop, because V8 inlines the steps of a machine only into a loop that always runs that machine.

@@ -6,10 +6,10 @@ export interface Test {
   /** Whether the condition holds at the current step, which has the number `step`. */
   isTrue(step: number): boolean;
   /**
-   * Writes 1 or 0 for each of `count` steps from step `from` on. Every series must have an entry for
+   * Writes 1 or 0 for each of `count` steps from this one on. Every series must have an entry for
    * each step of the run.
    */
-  mark(marks: Uint8Array, from: number, count: number): void;
+  mark(marks: Uint8Array, step: number, count: number): void;
 }
 
 /** Key of the version of the package that made a condition; registered, so that all copies share it. */
@@ -133,11 +133,16 @@ export function crossedBelow(a: Series, b: Series | number): boolean {
     : a.value < b.value && a.previous >= b.previous;
 }
 
-/** Values by `step × stride`, so that one loop reads series and constant numbers. */
+/** Values by `entry × stride`, so that one loop reads series and constant numbers. */
 function columnOf(operand: Series | number): { column: Float64Array; stride: 0 | 1 } {
   return typeof operand === 'number'
     ? { column: new Float64Array([operand]), stride: 0 }
     : { column: stateOf(operand).column, stride: 1 };
+}
+
+/** The entry of a step. */
+function entryAt(step: number, series: Series): number {
+  return stateOf(series).clock.first + step;
 }
 
 class Crossing implements Test {
@@ -160,9 +165,10 @@ class Crossing implements Test {
     );
   }
 
-  mark(marks: Uint8Array, from: number, count: number): void {
+  mark(marks: Uint8Array, step: number, count: number): void {
     const { column: as } = columnOf(this.#a);
     const { column: bs, stride } = columnOf(this.#b);
+    const from = entryAt(step, this.#a);
     const isAbove = this.#isAbove;
     const isBelow = this.#isBelow;
     // Every comparison with NaN is false, so nothing crosses at a missing value or just after one.
@@ -198,9 +204,10 @@ class Order implements Test {
     return this.#isAbove ? a > b : a < b;
   }
 
-  mark(marks: Uint8Array, from: number, count: number): void {
+  mark(marks: Uint8Array, step: number, count: number): void {
     const { column: as } = columnOf(this.#a);
     const { column: bs, stride } = columnOf(this.#b);
+    const from = entryAt(step, this.#a);
     const isAbove = this.#isAbove;
     for (let at = 0; at < count; at += 1) {
       const a = as[from + at]!;

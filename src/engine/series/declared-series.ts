@@ -1,6 +1,7 @@
 import type { Clock } from './clock.ts';
 import type { IndicatorKind } from './computation.ts';
 import { PACKAGE_VERSION } from '../version.ts';
+import type { WarmUp } from './warm-up.ts';
 
 /**
  * Key of {@link Declarations} in a series. It is registered, so that a strategy that imports these
@@ -23,6 +24,10 @@ export interface SeriesState {
   readonly declarations: Declarations;
   /** Describes how the values are computed; equal in all runs over the same instruments. */
   readonly key: string;
+  /** The key for people: `ema(close,20)`, and `ema(SPX.close,20)` with several instruments. */
+  readonly label: string;
+  /** In bars. */
+  readonly warmUp: WarmUp;
   readonly clock: Clock;
   /** Values by entry of the clock. May be longer, and may have values that the run has not reached. */
   column: Float64Array;

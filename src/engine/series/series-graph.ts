@@ -10,19 +10,30 @@ import {
 } from './declared-series.ts';
 import { INDICATOR_KINDS } from '../indicators/indicator-kinds.ts';
 import { PACKAGE_VERSION } from '../version.ts';
+import { inTurn, ofWindow, together, type WarmUp } from './warm-up.ts';
 
 /** The part of a run that its series read. */
 export interface SeriesSource extends Cursors {
   readonly symbols: readonly string[];
-  /** In the order of the symbols. */
+  /** Bars of the run, in the order of the symbols. */
   readonly histories: readonly Bars[];
+  /** The same, after the bars before the run. */
+  readonly withWarmUp: readonly Bars[];
+}
+
+/** A declared indicator that is no input of another one. */
+export interface DeclaredIndicator {
+  /** For example `ema(close,20)`. */
+  readonly label: string;
+  /** In bars. */
+  readonly warmUp: WarmUp;
 }
 
 /** Computations of earlier runs over the same bars. */
 export type SharedComputations = Map<string, Computation>;
 
 /** An indicator of this run. */
-interface Node {
+interface Node extends DeclaredIndicator {
   readonly computation: Computation;
   readonly clock: Clock;
   readonly inputs: readonly Series[];
@@ -53,18 +64,19 @@ export class SeriesGraph {
   /** @param shared is extended by the computations of this run. */
   constructor(source: SeriesSource, shared?: SharedComputations) {
     this.#shared = shared;
-    this.#barClocks = source.histories.map(
-      (_, index) => new BarClock(source.histories, index, source),
+    const { histories, withWarmUp, symbols } = source;
+    this.#barClocks = withWarmUp.map(
+      ({ length }, index) =>
+        new BarClock(withWarmUp, index, source, length - histories[index]!.length),
     );
     this.bars = this.#barClocks.map((clock, index) => {
       const columns = BAR_COLUMNS.map((name): [string, Series] => {
         const key = `${clock.key}.${name}`;
-        return [
-          name,
-          new Series({ declarations: this.#declarations, key, clock, column: clock.bars[name] }),
-        ];
+        const label = symbols.length === 1 ? name : `${symbols[index]}.${name}`;
+        const state = { declarations: this.#declarations, key, label, warmUp: ofWindow(1) };
+        return [name, new Series({ ...state, clock, column: clock.bars[name] })];
       });
-      const entries = [['symbol', source.symbols[index]!], ...columns];
+      const entries = [['symbol', symbols[index]!], ...columns];
       return Object.freeze(Object.fromEntries(entries) as BarSeries);
     });
   }
@@ -72,6 +84,14 @@ export class SeriesGraph {
   /** Ends the declarations. */
   close(): void {
     this.#isClosed = true;
+    for (const clock of this.#barClocks) clock.begin();
+    for (const clock of this.#jointClocks.values()) clock.begin();
+  }
+
+  /** The declared indicators that are no inputs of others. */
+  get outputs(): readonly DeclaredIndicator[] {
+    const inputs = new Set(this.#nodes.flatMap((node) => node.inputs));
+    return this.#nodes.filter(({ lines }) => !lines.some((line) => inputs.has(line)));
   }
 
   /** Computes all series up to the bars of `time`. */
@@ -119,11 +139,22 @@ export class SeriesGraph {
     const computation = this.#shared?.get(key) ?? startComputation(kind, params);
     // An alignment continues only in the run whose clock it follows.
     if (kind.name !== ALIGNMENT) this.#shared?.set(key, computation);
+    const states = inputs.map(stateOf);
+    const label =
+      kind.name === ALIGNMENT
+        ? states[0]!.label
+        : `${kind.name}(${[...states.map((state) => state.label), ...params].join()})`;
+    const warmUp = inTurn(together(...states.map((state) => state.warmUp)), kind.warmUp(...params));
     const lines = kind.lines.map((line, place) => {
       const column = computation.columns[place]!;
-      return new Series({ declarations: this.#declarations, key: `${key}.${line}`, clock, column });
+      const state = { declarations: this.#declarations, key: `${key}.${line}`, warmUp, clock };
+      return new Series({
+        ...state,
+        label: kind.lines.length === 1 ? label : `${label}.${line}`,
+        column,
+      });
     });
-    this.#nodes.push({ computation, clock, inputs, lines });
+    this.#nodes.push({ label, warmUp, computation, clock, inputs, lines });
     const byName = Object.fromEntries(kind.lines.map((line, place) => [line, lines[place]!]));
     const declared = Object.freeze(byName) as Lines<L>;
     this.#declared.set(key, declared);
@@ -167,6 +198,7 @@ function alignment(
     name: ALIGNMENT,
     lines: ['value'],
     start: () => joint,
+    warmUp: () => ofWindow(1),
     fill(_, [input], [value], from, to) {
       const rows = joint.rowsOf(source);
       for (let at = from; at < to; at += 1) value[at] = input[rows[at]!]!;
