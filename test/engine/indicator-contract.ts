@@ -1,11 +1,14 @@
 import { describe, expect, test } from 'vitest';
 
+import { HOUR } from '../../src/base/durations.ts';
+import { declaredIndicators } from '../../src/engine/declared-indicators.ts';
 import { Engine } from '../../src/engine/engine.ts';
 import type { Indicator } from '../../src/engine/indicators/indicator.ts';
 import type { BarSeries, Series } from '../../src/engine/series/declared-series.ts';
+import { barsOf, together, type WarmUp } from '../../src/engine/series/warm-up.ts';
 import { stepsOf } from '../../src/engine/steps.ts';
-import { defineStrategy } from '../../src/engine/strategy.ts';
-import { allocateBars, barsFromRows } from '../../src/market/bars.ts';
+import { defineStrategy, type IndicatorContext } from '../../src/engine/strategy.ts';
+import { allocateBars, barsFromRows, sliceBars } from '../../src/market/bars.ts';
 import { ENGINE_DEFAULTS } from './market.ts';
 
 export interface Bar {
@@ -99,6 +102,39 @@ export function indicatorContract(subject: IndicatorCase): void {
       expect(runDeclared(declare, bars, isLive)).toEqual(record(start(), bars));
     });
 
+    test('declared, it is ready after the bars that its declaration names, and not before', () => {
+      const needed = barsOf(warmUpOf(declare).ready, HOUR);
+      const bars = randomMarket(6, needed);
+      expect(runDeclared(declare, bars, false, needed - 1)).toEqual([expect.toSatisfy(allFinite)]);
+      if (needed === 1) return;
+      const [first, second] = runDeclared(declare, bars, false, needed - 2);
+      expect(first).toSatisfy(allNaN);
+      expect(second).toSatisfy(allFinite);
+    });
+
+    test.each([
+      ['a backtest', false],
+      ['a live run', true],
+    ])('declared, bars before %s continue in it', (_, isLive) => {
+      const bars = centMarket(7, 200);
+      const whole = runDeclared(declare, bars, false);
+      expect(runDeclared(declare, bars, isLive, 61)).toEqual(whole.slice(61));
+    });
+
+    test('declared, bars before the ones that its declaration names hardly matter', () => {
+      const settled = barsOf(warmUpOf(declare).settled, HOUR);
+      if (settled === Infinity) return;
+      // Both end with the same `settled` bars, the days of which begin at the same time.
+      const bars = randomMarket(8, 48 + settled);
+      const others = [...randomMarket(9, 48), ...bars.slice(48)];
+      const [one, other] = [bars, others].map((market) =>
+        runDeclared(declare, market, false).at(-1),
+      );
+      for (const [place, value] of one!.entries()) {
+        expect(Math.abs(other![place]! - value)).toBeLessThanOrEqual(1e-8 * Math.abs(value) + 1e-8);
+      }
+    });
+
     test.each(refused)('an invalid %s is rejected by name', (parameter, construct) => {
       expect(construct).toThrow(RangeError);
       expect(construct).toThrow(new RegExp(`^${parameter} must be `));
@@ -106,19 +142,22 @@ export function indicatorContract(subject: IndicatorCase): void {
   });
 }
 
-/** The values of declared series at each bar of a run. */
+/** The values of declared series at each bar of a run that begins after `warmUp` bars. */
 function runDeclared(
   declare: IndicatorCase['declare'],
   market: readonly Bar[],
   isLive: boolean,
+  warmUp = 0,
 ): number[][] {
   const rows = market.map(
     ({ time, open, high, low, close, volume }) => [time, open, high, low, close, volume] as const,
   );
-  const history = [{ symbol: 'X', bars: barsFromRows(rows) }];
+  const all = barsFromRows(rows);
+  const history = [{ symbol: 'X', bars: sliceBars(all, warmUp, all.length), withWarmUp: all }];
+  const before = sliceBars(all, 0, warmUp);
   const seen: number[][] = [];
   const engine = new Engine({
-    instruments: isLive ? [{ symbol: 'X', bars: allocateBars(0) }] : history,
+    instruments: isLive ? [{ symbol: 'X', bars: allocateBars(0), withWarmUp: before }] : history,
     strategy: defineStrategy({
       name: 'reader',
       description: 'Reads declared series.',
@@ -138,6 +177,12 @@ function runDeclared(
     }
   } else while (engine.advance(64));
   return seen;
+}
+
+function warmUpOf(declare: IndicatorCase['declare']): WarmUp {
+  const indicators = ({ instruments: [bars] }: IndicatorContext) => declare(bars);
+  const declared = declaredIndicators({ indicators }, {}, ['X']);
+  return together(...declared.map(({ warmUp }) => warmUp));
 }
 
 /** All outputs after each bar. */
