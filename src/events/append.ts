@@ -1,10 +1,15 @@
 import type { ChainHead } from '../base/hash-chain.ts';
 import { randomUUID } from 'node:crypto';
-import { sql } from 'kysely';
+import { sql, type DialectAdapter } from 'kysely';
 import { prepareBatchQuery } from '../storage/prepare-batch-query.ts';
-import { prepareQuery } from '../storage/prepare-query.ts';
+import { prepareChange } from '../storage/prepare-query.ts';
 import type { BotEventsTable, Db } from '../storage/tables.ts';
-import { isClockSetBack, recordingTime, clockSetBackEvents } from './clock-steps.ts';
+import {
+  CLOCK_SET_BACK,
+  isClockSetBack,
+  recordingTime,
+  clockSetBackEvents,
+} from './clock-steps.ts';
 import { hashOf, type NewEvent } from './event.ts';
 import { notifyAlert } from './raised-alerts.ts';
 import { readHead, readHeads, unknownBot, type TimedHead } from './read-events.ts';
@@ -28,12 +33,19 @@ export async function appendEvents(
   now: number,
   events: readonly NewEvent[],
 ): Promise<ChainHead> {
-  const heads = openHeads(tx);
-  const before = heads.get(bot_id) ?? (await readHead(tx, bot_id));
-  const { rows, head } = buildRows(bot_id, before, now, events);
+  if (events.length === 0) return readHead(tx, bot_id);
+  const heads = cachedHeads(tx);
+  let before = heads.get(bot_id) ?? (await readHead(tx, bot_id));
+  let added = buildRows(bot_id, before, now, events);
+  if (!(await moveHead(tx, bot_id, before, added.head))) {
+    before = await readHead(tx, bot_id);
+    added = buildRows(bot_id, before, now, events);
+    await moveHead(tx, bot_id, before, added.head);
+  }
+  const { rows, head } = added;
   await insertRows(tx, rows);
-  await updateHead(tx, { bot_id, seq: head.seq, hash: head.hash });
   heads.set(bot_id, head);
+  notifyOfClock(rows);
   if (isSnapshotDue(before, head)) await takeSnapshot(tx, bot_id);
   return { seq: head.seq, hash: head.hash };
 }
@@ -56,11 +68,9 @@ export async function appendToMany(
   now: number,
   logs: readonly LogEntries[],
 ): Promise<readonly ChainHead[]> {
-  const heads = openHeads(tx);
   const bots = [...new Set(logs.map(({ bot_id }) => bot_id))];
-  const unread = bots.filter((bot_id) => !heads.has(bot_id));
-  for (const { bot_id, ...head } of await readHeads(tx, unread)) heads.set(bot_id, head);
-  const before = new Map(bots.map((bot_id) => [bot_id, heads.get(bot_id)]));
+  const before = new Map((await readHeads(tx, bots)).map((head) => [head.bot_id, head]));
+  const heads = new Map<string, TimedHead>(before);
   const rows: BotEventsTable[] = [];
   const ends = logs.map(({ bot_id, events }) => {
     const last = heads.get(bot_id);
@@ -78,8 +88,11 @@ export async function appendToMany(
       return [bot_id, seq, hash];
     }),
   );
-  for (const [bot_id, head] of before) {
-    if (isSnapshotDue(head!, heads.get(bot_id)!)) await takeSnapshot(tx, bot_id);
+  notifyOfClock(rows);
+  const cached = cachedHeads(tx);
+  for (const [bot_id, head] of heads) {
+    cached.set(bot_id, head);
+    if (isSnapshotDue(before.get(bot_id)!, head)) await takeSnapshot(tx, bot_id);
   }
   return ends;
 }
@@ -109,7 +122,6 @@ function buildRows(
 function clockEvents(before: TimedHead, now: number, events: readonly NewEvent[]): NewEvent[] {
   const [first] = events;
   if (first === undefined || !isClockSetBack(before, now)) return [];
-  notifyAlert({ control: 'clock_skew', severity: 'critical', latency_ms: 0 });
   return clockSetBackEvents(before, now, first.version);
 }
 
@@ -117,21 +129,57 @@ function isSnapshotDue(before: ChainHead, after: ChainHead): boolean {
   return Math.floor(after.seq / SNAPSHOT_EVERY) > Math.floor(before.seq / SNAPSHOT_EVERY);
 }
 
-/** Heads of logs in open transactions; each log is locked by the transaction that appends to it. */
-const openTransactions = new WeakMap<Db, Map<string, TimedHead>>();
+/** Alerts of a clock that was set back; other rows cause none. */
+function notifyOfClock(rows: readonly BotEventsTable[]): void {
+  for (const { kind } of rows) {
+    if (kind === CLOCK_SET_BACK) {
+      notifyAlert({ control: 'clock_skew', severity: 'critical', latency_ms: 0 });
+    }
+  }
+}
 
-function openHeads(tx: Db): Map<string, TimedHead> {
-  let heads = openTransactions.get(tx);
-  if (heads === undefined) {
+const MAX_CACHED_HEADS = 20_000;
+
+/**
+ * Heads as this process last wrote them, by database. Another process may have appended since, or the
+ * transaction may have been rolled back, so `moveHead` compares them with the stored heads.
+ */
+const headsByDatabase = new WeakMap<DialectAdapter, Map<string, TimedHead>>();
+
+function cachedHeads(tx: Db): Map<string, TimedHead> {
+  const { adapter } = tx.getExecutor();
+  let heads = headsByDatabase.get(adapter);
+  if (heads === undefined || heads.size > MAX_CACHED_HEADS) {
     heads = new Map();
-    openTransactions.set(tx, heads);
+    headsByDatabase.set(adapter, heads);
   }
   return heads;
 }
 
-const updateHead = prepareQuery(
-  (db, { bot_id, seq, hash }: ChainHead & { readonly bot_id: string }) =>
-    db.updateTable('bots').set({ event_seq: seq, event_hash: hash }).where('bot_id', '=', bot_id),
+/** @returns false, without a change, if the log has another head than `before`. */
+async function moveHead(
+  tx: Db,
+  bot_id: string,
+  before: ChainHead,
+  { seq, hash }: ChainHead,
+): Promise<boolean> {
+  const place = { bot_id, before_seq: before.seq, before_hash: before.hash };
+  return (await updateHead(tx, { ...place, seq, hash })) > 0;
+}
+
+interface HeadMove extends ChainHead {
+  readonly bot_id: string;
+  readonly before_seq: number;
+  readonly before_hash: string;
+}
+
+const updateHead = prepareChange((db, { bot_id, seq, hash, before_seq, before_hash }: HeadMove) =>
+  db
+    .updateTable('bots')
+    .set({ event_seq: seq, event_hash: hash })
+    .where('bot_id', '=', bot_id)
+    .where('event_seq', '=', before_seq)
+    .where('event_hash', '=', before_hash),
 );
 
 const updateHeads = prepareBatchQuery(3, (db, heads) => {

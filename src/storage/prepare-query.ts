@@ -18,8 +18,14 @@ class Parameter {
  */
 export const synchronousRunners = new WeakMap<
   DialectAdapter,
-  (sql: string, parameters: readonly unknown[]) => unknown[]
+  (sql: string, parameters: readonly unknown[]) => Result<unknown>
 >();
+
+interface Result<Row> {
+  readonly rows: Row[];
+  /** Rows that a statement without `returning` has inserted, updated or deleted. */
+  readonly changes: number;
+}
 
 /**
  * Prepares a frequent query. It is built once, since building it takes longer than running it.
@@ -37,9 +43,24 @@ export const synchronousRunners = new WeakMap<
 export function prepareQuery<Values extends object, Row>(
   build: (db: Db, values: Values) => Compilable<Row>,
 ): (db: Db, values: Values) => Promise<Row[]> {
+  const execute = prepare(build);
+  return async (db, values) => (await execute(db, values)).rows;
+}
+
+/** As `prepareQuery`, for a statement without `returning`; resolves to the count of changed rows. */
+export function prepareChange<Values extends object>(
+  build: (db: Db, values: Values) => Compilable<unknown>,
+): (db: Db, values: Values) => Promise<number> {
+  const execute = prepare(build);
+  return async (db, values) => (await execute(db, values)).changes;
+}
+
+function prepare<Values extends object, Row>(
+  build: (db: Db, values: Values) => Compilable<Row>,
+): (db: Db, values: Values) => Result<Row> | Promise<Result<Row>> {
   /** By database, since the SQL depends on the dialect. */
   const built = new WeakMap<DialectAdapter, CompiledQuery<Row>>();
-  return async (db, values) => {
+  return (db, values) => {
     const { adapter } = db.getExecutor();
     let query = built.get(adapter);
     if (query === undefined) {
@@ -51,17 +72,21 @@ export function prepareQuery<Values extends object, Row>(
       parameter instanceof Parameter ? values[parameter.name as keyof Values] : parameter,
     );
     const run = synchronousRunners.get(adapter);
-    if (run !== undefined) {
-      const rows = (): Row[] => run(query.sql, parameters) as Row[];
-      return db.isTransaction ? rows() : readSynchronously(rows);
-    }
-    return (await db.executeQuery<Row>({ ...query, parameters })).rows;
+    if (run === undefined) return executeOnConnection(db, { ...query, parameters });
+    const { sql } = query;
+    const execute = (): Result<Row> => run(sql, parameters) as Result<Row>;
+    return db.isTransaction ? execute() : readSynchronously(execute);
   };
 }
 
-async function readSynchronously<Row>(rows: () => Row[]): Promise<Row[]> {
+async function executeOnConnection<Row>(db: Db, query: CompiledQuery<Row>): Promise<Result<Row>> {
+  const { rows, numAffectedRows } = await db.executeQuery<Row>(query);
+  return { rows, changes: Number(numAffectedRows ?? 0) };
+}
+
+async function readSynchronously<Row>(execute: () => Result<Row>): Promise<Result<Row>> {
   try {
-    return await retryDuringOutage(async () => rows());
+    return await retryDuringOutage(async () => execute());
   } catch (error) {
     throw wrapDriverError(error);
   }

@@ -73,9 +73,8 @@ class InProcess extends SqliteDialect {
     const adapter = super.createAdapter();
     synchronousRunners.set(adapter, (sql, parameters) => {
       const statement = this.#database.prepare(sql);
-      if (statement.reader) return statement.all(parameters);
-      statement.run(parameters);
-      return [];
+      if (statement.reader) return { rows: statement.all(parameters), changes: 0 };
+      return { rows: [], changes: Number(statement.run(parameters).changes) };
     });
     return adapter;
   }

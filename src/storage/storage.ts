@@ -1,5 +1,6 @@
 import { Kysely, sql } from 'kysely';
 import { migrate } from './migrate.ts';
+import { beginWithKysely, sqliteTransactions, type OpenTransaction } from './open-transaction.ts';
 import { openPostgres } from './postgres.ts';
 import { readDialect } from './read-dialect.ts';
 import { openSqlite } from './sqlite.ts';
@@ -78,7 +79,10 @@ function onSqlite(file: string): Opening {
   const writer = new Kysely<Tables>({ dialect: dialects.write });
   const reader = new Kysely<Tables>({ dialect: readDialect(dialects.read) });
   const { truncateLog: eraseTraces } = dialects;
-  const storage = storageOn('sqlite', writer, reader, async () => {}, { eraseTraces });
+  const storage = storageOn('sqlite', writer, reader, {
+    begin: sqliteTransactions(writer, dialects.write),
+    eraseTraces,
+  });
   return { ...storage, ready: storage.ready.then(dialects.onOpened) };
 }
 
@@ -92,7 +96,8 @@ function onPostgres(
   const lock = async (tx: Db): Promise<void> => {
     await sql`select pg_advisory_xact_lock(${sql.lit(WRITE_LOCK)})`.execute(tx);
   };
-  return storageOn('postgres', writer, reader, lock, {
+  return storageOn('postgres', writer, reader, {
+    begin: () => beginWithKysely(writer, lock),
     async lockToOpen(tx) {
       await lock(tx);
       if (isRestoring !== true) await refuseRestoring(tx);
@@ -104,17 +109,18 @@ function storageOn(
   kind: Storage['kind'],
   writer: Db,
   reader: Db,
-  lock: (tx: Db) => Promise<void>,
   {
-    lockToOpen = lock,
+    begin,
+    lockToOpen = async () => {},
     eraseTraces = () => {},
   }: {
-    /** Called instead of `lock` before the migration. */
-    readonly lockToOpen?: typeof lock;
+    readonly begin: () => Promise<OpenTransaction>;
+    /** Called in the transaction of the migration. */
+    readonly lockToOpen?: (tx: Db) => Promise<void>;
     readonly eraseTraces?: () => void;
   },
 ): Opening {
-  const queue = new WriteQueue(writer, lock);
+  const queue = new WriteQueue(begin);
   return {
     kind,
     read: reader,

@@ -1,7 +1,7 @@
-import type { ControlledTransaction } from 'kysely';
 import { ServiceError } from '../base/errors.ts';
 import { isConnectionFault, retryDuringOutage } from './outage.ts';
-import type { Db, Tables } from './tables.ts';
+import type { OpenTransaction } from './open-transaction.ts';
+import type { Db } from './tables.ts';
 import { wrapTransactionError, OutcomeUnknown, storageUnavailable } from './storage-errors.ts';
 
 /** More jobs would not be done before their callers give up. */
@@ -35,18 +35,16 @@ interface Job {
  * Savepoints cost as much as the jobs, so the first attempt does without.
  */
 export class WriteQueue {
-  readonly #db: Db;
-  readonly #lock: (tx: Db) => Promise<void>;
+  readonly #begin: () => Promise<OpenTransaction>;
   #waiting: Job[] = [];
   readonly #urgent: Job[] = [];
   /** Pending while jobs are waiting or running. */
   #draining: Promise<void> | undefined;
   #closed = false;
 
-  /** @param lock keeps other servers from writing until the end of the transaction. */
-  constructor(db: Db, lock: (tx: Db) => Promise<void>) {
-    this.#db = db;
-    this.#lock = lock;
+  /** @param begin resolves once no other server can write. */
+  constructor(begin: () => Promise<OpenTransaction>) {
+    this.#begin = begin;
   }
 
   write<T>(work: (tx: Db) => Promise<T>, { urgent = false }: WriteOptions = {}): Promise<T> {
@@ -132,17 +130,15 @@ export class WriteQueue {
   /** @returns functions that resolve the jobs; undefined if one failed and nothing was written. */
   async #transact(
     jobs: Iterable<Job>,
-    attemptOne: (tx: Transaction, job: Job) => Promise<(() => void) | undefined>,
+    attemptOne: (tx: OpenTransaction, job: Job) => Promise<(() => void) | undefined>,
   ): Promise<(() => void)[] | undefined> {
     const settlements: (() => void)[] = [];
-    let tx: Transaction | undefined;
+    const tx = await this.#begin();
     try {
-      tx = await this.#db.startTransaction().execute();
-      await this.#lock(tx);
       for (const job of jobs) {
         const settle = await attemptOne(tx, job);
         if (settle === undefined) {
-          await tx.rollback().execute();
+          await tx.rollback();
           return undefined;
         }
         settlements.push(settle);
@@ -151,21 +147,16 @@ export class WriteQueue {
       return settlements;
     } catch (error) {
       // The connection may have broken, so that the rollback fails: the first error matters.
-      await tx
-        ?.rollback()
-        .execute()
-        .catch(() => {});
+      await tx.rollback().catch(() => {});
       throw error;
     }
   }
 }
 
-type Transaction = ControlledTransaction<Tables>;
-
 /** @throws OutcomeUnknown if the connection breaks. */
-async function commit(tx: Transaction): Promise<void> {
+async function commit(tx: OpenTransaction): Promise<void> {
   try {
-    await tx.commit().execute();
+    await tx.commit();
   } catch (error) {
     throw isConnectionFault(error) ? new OutcomeUnknown(error) : error;
   }
@@ -179,9 +170,12 @@ function overloaded(): ServiceError {
 }
 
 /** @returns a function that resolves the job; undefined if its work failed. */
-async function attempt(tx: Transaction, { work, resolve }: Job): Promise<(() => void) | undefined> {
+async function attempt(
+  { db }: OpenTransaction,
+  { work, resolve }: Job,
+): Promise<(() => void) | undefined> {
   try {
-    const value = await work(tx);
+    const value = await work(db);
     return () => resolve(value);
   } catch {
     return undefined;
@@ -189,15 +183,18 @@ async function attempt(tx: Transaction, { work, resolve }: Job): Promise<(() => 
 }
 
 /** As `attempt`, in a savepoint, which is rolled back if the work fails. */
-async function attemptApart(tx: Transaction, { work, resolve, reject }: Job): Promise<() => void> {
-  const savepoint = await tx.savepoint('work').execute();
+async function attemptApart(
+  tx: OpenTransaction,
+  { work, resolve, reject }: Job,
+): Promise<() => void> {
+  const savepoint = await tx.savepoint();
   try {
-    const value = await work(savepoint);
-    await savepoint.releaseSavepoint('work').execute();
+    const value = await work(savepoint.db);
+    await savepoint.commit();
     return () => resolve(value);
   } catch (error) {
     try {
-      await savepoint.rollbackToSavepoint('work').execute();
+      await savepoint.rollback();
     } catch {
       // SQLite has rolled back the whole transaction because of the first error.
       throw error;
