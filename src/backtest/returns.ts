@@ -1,5 +1,6 @@
 import type { RunResult } from '../engine/run-result.ts';
 import { bucketOf } from '../market/resample.ts';
+import { firstAtLeast } from '../base/sorted.ts';
 import { parseTimeframe, type Timeframe } from '../market/timeframe.ts';
 import type { Conventions } from './summary.ts';
 
@@ -26,13 +27,10 @@ export function sampleEquity(
 ): Float64Array {
   const endOf = (instant: number): number => bucketOf(instant, BUCKETS[sampling]).end;
   const samples = [initialCash];
-  let end = -Infinity;
-  for (let i = 0; i < equity.length; i++) {
-    if (time[i]! < end) continue;
-    if (i > 0) samples.push(equity[i - 1]!);
-    end = endOf(time[i]!);
+  for (let first = 0; first < equity.length;) {
+    first = firstAtLeast(time, endOf(time[first]!), first + 1);
+    samples.push(equity[first - 1]!);
   }
-  if (equity.length > 0) samples.push(equity.at(-1)!);
   const isFirstAlone = time.length > 0 && !(time[1]! < endOf(time[0]!));
   if (isFirstAlone && equity[0] === initialCash) samples.shift();
   return Float64Array.from(samples);

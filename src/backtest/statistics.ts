@@ -28,9 +28,10 @@ export type Statistics = Pick<
 
 type TailRisk = Pick<RiskStatistics, 'var_95' | 'cvar_95'>;
 
-/** `Statistics` without the tail risk, which takes longer to compute than everything else. */
-export type QuickStatistics = Omit<Statistics, 'risk'> & {
+/** `Statistics` without those that take longer to compute than everything else. */
+export type QuickStatistics = Omit<Statistics, 'risk' | 'costs'> & {
   readonly risk: Omit<RiskStatistics, keyof TailRisk>;
+  readonly costs: Omit<Statistics['costs'], 'turnover'>;
 };
 
 /** A statistic, or the reason why it is undefined. */
@@ -80,6 +81,10 @@ function daysPerYear(time: Float64Array): number {
 export function statistics(run: RunFigures, conventions: Conventions): Statistics {
   const quick = quickStatistics(run, conventions);
   const reasons: Record<string, UndefinedReason> = {};
+  const mean = meanEquity(run);
+  const years = daysOf(run) / conventions.year_days;
+  const turnover = yearly(run, mean, run.tradedNotional / mean / years);
+  const costs = { ...quick.costs, ...toNullable('costs', { turnover }, reasons) };
   // Tail risk and volatility are undefined for the same reasons: both need two returns.
   const lacking = quick.undefined['risk.volatility'];
   const tail: Record<keyof TailRisk, Figure> =
@@ -88,12 +93,13 @@ export function statistics(run: RunFigures, conventions: Conventions): Statistic
       : { var_95: lacking, cvar_95: lacking };
   return {
     ...quick,
+    costs,
     risk: { ...quick.risk, ...toNullable('risk', tail, reasons) },
     undefined: { ...quick.undefined, ...reasons },
   };
 }
 
-/** As `statistics`, without `var_95` and `cvar_95`: one pass over bars, samples and trades. */
+/** As `statistics`, without `var_95`, `cvar_95` and `turnover`: one pass over bars, samples and trades. */
 export function quickStatistics(run: RunFigures, conventions: Conventions): QuickStatistics {
   const reasons: Record<string, UndefinedReason> = {};
   const curve = equityFigures(run);
@@ -102,14 +108,9 @@ export function quickStatistics(run: RunFigures, conventions: Conventions): Quic
   const years = days / conventions.year_days;
   const { count, annual, best_day, worst_day, ...ratios } = returnFigures(run, conventions, days);
 
-  const yearly = (equity: number, figure: number): Figure => {
-    if (days < SHORTEST_ANNUAL_DAYS) return 'window_too_short';
-    return equity > 0 ? figure : 'equity_not_positive';
-  };
-  const cagr = yearly(curve.end, (1 + total) ** (1 / years) - 1);
+  const cagr = yearly(run, curve.end, (1 + total) ** (1 / years) - 1);
   let calmar: Figure = typeof cagr === 'string' ? cagr : cagr / -curve.maxDrawdown;
   if (curve.maxDrawdown > -ROUNDING) calmar = 'no_drawdown';
-  const turnover = yearly(curve.mean, run.tradedNotional / curve.mean / years);
 
   return {
     equity: { start: run.initialCash, end: curve.end, peak: curve.peak },
@@ -128,11 +129,7 @@ export function quickStatistics(run: RunFigures, conventions: Conventions): Quic
       open: run.openTrades.length,
       ...toNullable('trades', tradeFigures(run.trades), reasons),
     },
-    costs: {
-      fees: run.fees,
-      slippage: run.slippage,
-      ...toNullable('costs', { turnover }, reasons),
-    },
+    costs: { fees: run.fees, slippage: run.slippage },
     exposure: { time: run.steps === 0 ? 0 : run.stepsInMarket / run.steps },
     undefined: reasons,
   };
@@ -140,6 +137,12 @@ export function quickStatistics(run: RunFigures, conventions: Conventions): Quic
 
 export function daysOf({ steps, time }: Pick<RunFigures, 'steps' | 'time'>): number {
   return steps < 2 ? 0 : (time.at(-1)! - time[0]!) / DAY;
+}
+
+/** A yearly rate of an equity, where it is defined. */
+function yearly(run: RunFigures, equity: number, figure: number): Figure {
+  if (daysOf(run) < SHORTEST_ANNUAL_DAYS) return 'window_too_short';
+  return equity > 0 ? figure : 'equity_not_positive';
 }
 
 /** Replaces reasons by `null`, and adds them to `reasons` under the figure's path. */
@@ -169,10 +172,8 @@ function equityFigures({ time, equity, initialCash }: RunFigures) {
   let maxDrawdown = 0;
   // Only an equity below this deepens the drawdown, so the division is done only then.
   let floor = peak;
-  let sum = 0;
   for (let i = 0; i < equity.length; i++) {
     const value = equity[i]!;
-    sum += value;
     if (value >= peak) {
       const now = time[i]!;
       if (underWater && now - peakTime > longest) longest = now - peakTime;
@@ -192,10 +193,16 @@ function equityFigures({ time, equity, initialCash }: RunFigures) {
   return {
     end: equity.at(-1) ?? initialCash,
     peak,
-    mean: equity.length === 0 ? initialCash : sum / equity.length,
     maxDrawdown: Math.max(-1, maxDrawdown),
     maxDrawdownDays: longest / DAY,
   };
+}
+
+function meanEquity({ equity, initialCash }: RunFigures): number {
+  if (equity.length === 0) return initialCash;
+  let sum = 0;
+  for (let i = 0; i < equity.length; i++) sum += equity[i]!;
+  return sum / equity.length;
 }
 
 function returnFigures(run: RunFigures, conventions: Conventions, days: number) {

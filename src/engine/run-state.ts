@@ -187,6 +187,10 @@ export class RunState {
     const { close } = this.histories[0]!;
     const position = portfolio.positions[0]!;
     let next = step;
+    if (position === 0 && cash > 0) {
+      equity.fill(cash, step, end);
+      next = end;
+    }
     for (let value = Infinity; next < end && value > 0; next += 1) {
       value = cash + position * close[next]!;
       equity[next] = value;

@@ -45,8 +45,9 @@ export class WakeUp {
     this.#test.mark(marks, step, count);
     let dueCount = 0;
     for (let at = 0; at < count; at += 1) {
+      if (marks[at] === 0) continue;
       due[dueCount] = step + at;
-      dueCount += marks[at]!;
+      dueCount += 1;
     }
     due[dueCount] = end;
     this.#at = 0;

@@ -1,4 +1,5 @@
 import { DAY } from '../../base/durations.ts';
+import { firstAtLeast } from '../../base/sorted.ts';
 import type { RunState } from '../run-state.ts';
 import type { RiskState } from './risk-state.ts';
 
@@ -27,17 +28,20 @@ export class DrawdownTracker {
 
   /** Reads the recorded equity; the day is that of `step`. */
   follow({ times, equity, recorded }: RunState, step: number): void {
-    for (; this.#followed < recorded; this.#followed += 1) {
-      const at = this.#followed;
-      if (times[at]! >= this.#dayEnd) this.#startDay(times, equity, at);
-      if (equity[at]! > this.peak) this.peak = equity[at]!;
-    }
     if (times[step]! >= this.#dayEnd) this.#startDay(times, equity, step);
+    let { peak } = this;
+    for (let at = this.#followed; at < recorded; at += 1) {
+      if (equity[at]! > peak) peak = equity[at]!;
+    }
+    this.peak = peak;
+    this.#followed = recorded;
   }
 
   #startDay(times: Float64Array, equity: Float64Array, step: number): void {
-    this.dayStart = step > 0 ? equity[step - 1]! : this.#initial;
-    this.#dayEnd = (Math.floor(times[step]! / DAY) + 1) * DAY;
+    const day = Math.floor(times[step]! / DAY) * DAY;
+    const first = firstAtLeast(times.subarray(0, step + 1), day, this.#followed);
+    this.dayStart = first > 0 ? equity[first - 1]! : this.#initial;
+    this.#dayEnd = day + DAY;
   }
 }
 
