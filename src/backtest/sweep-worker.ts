@@ -1,16 +1,17 @@
 import { isDeepStrictEqual } from 'node:util';
 import { parentPort, workerData } from 'node:worker_threads';
 import { EngineMemory } from '../engine/memory.ts';
+import { SharedComputations } from '../engine/series/shared-computations.ts';
 import { lateError } from '../engine/strategy-error.ts';
 import { ServiceError } from '../base/errors.ts';
 import { runStrategy } from '../base/strategy-guard.ts';
 import { loadStrategy } from './strategy-source.ts';
-import type { StrategySource } from './strategy-source.ts';
 import { runTrial } from './trial.ts';
-import type { Trial, TrialSetup } from './trial.ts';
+import type { SweepThread } from './sweep.ts';
+import type { Trial } from './trial.ts';
 
 /** A thread of a sweep: posts the result of each trial of a chunk, then requests the next chunk. */
-const { source, setup } = workerData as { source: StrategySource; setup: TrialSetup };
+const { source, setup, columnBytes } = workerData as SweepThread;
 const { strategy, files } = runStrategy(Math.ceil(setup.timeoutMs), () => loadStrategy(source));
 if (!isDeepStrictEqual(files, source.files)) {
   throw new ServiceError('invalid_strategy', 'the strategy changed while the sweep was running', {
@@ -26,11 +27,16 @@ const failLate = (error: unknown): void => {
 process.on('uncaughtException', failLate);
 process.on('unhandledRejection', failLate);
 
-const memory = new EngineMemory();
+const shared = {
+  memory: new EngineMemory(),
+  computations: new SharedComputations(columnBytes),
+};
+// The watchdog is a thread that starts for each trial. Built-in strategies always return.
+const limited = 'module' in source ? setup : { ...setup, timeoutMs: Infinity };
 parentPort!.on('message', async (chunk: readonly Trial[]) => {
   for (const trial of chunk) {
     late = undefined;
-    const result = await runTrial(setup, strategy, trial, memory);
+    const result = await runTrial(limited, strategy, trial, shared);
     const failed = late as ServiceError | undefined;
     const { index, params } = trial;
     parentPort!.postMessage(

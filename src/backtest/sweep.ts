@@ -2,7 +2,7 @@ import { Worker } from 'node:worker_threads';
 import { endThread } from '../base/end-thread.ts';
 import { ServiceError } from '../base/errors.ts';
 import { outOfMemory } from '../base/strategy-memory.ts';
-import { heapLimits, isHeapFull, watchMemory } from './memory-watch.ts';
+import { heapLimits, isHeapFull, MB, watchMemory } from './memory-watch.ts';
 import type { StrategySource } from './strategy-source.ts';
 import type { Trial, TrialResult, TrialSetup } from './trial.ts';
 
@@ -10,9 +10,19 @@ export interface SweepOptions {
   readonly workers: number;
   /** Memory of one run, as in `StrategyLimits`. */
   readonly memoryMb: number;
+  /** Memory in which the workers together keep indicators for later trials. */
+  readonly columnMb: number;
   readonly signal?: AbortSignal | undefined;
   /** Called with every result, in the order of completion. An error thrown here ends the sweep. */
   readonly onResult: (result: TrialResult) => void;
+}
+
+/** Data of a worker thread. */
+export interface SweepThread {
+  readonly source: StrategySource;
+  readonly setup: TrialSetup;
+  /** Bound on the indicators that the thread keeps. */
+  readonly columnBytes: number;
 }
 
 /**
@@ -32,7 +42,7 @@ export async function sweep(
   setup: TrialSetup,
   source: StrategySource,
   trials: readonly Trial[],
-  { workers, memoryMb, signal, onResult }: SweepOptions,
+  { workers, memoryMb, columnMb, signal, onResult }: SweepOptions,
 ): Promise<void> {
   signal?.throwIfAborted();
   const count = Math.min(workers, trials.length);
@@ -51,7 +61,8 @@ export async function sweep(
    * @returns the rest of its chunk, for another thread, if the memory of this one is full
    */
   const workIn = async (rest: readonly Trial[]): Promise<readonly Trial[] | undefined> => {
-    const thread = startThread(source, setup, memoryMb);
+    const columnBytes = (columnMb * MB) / count;
+    const thread = startThread({ source, setup, columnBytes }, memoryMb);
     threads.push(thread);
     const { promise, resolve, reject } = Promise.withResolvers<readonly Trial[] | undefined>();
     let chunk = rest;
@@ -83,7 +94,7 @@ export async function sweep(
     };
     // Built-in strategies need no memory limit.
     const isOwn = 'module' in source;
-    const unwatch = isOwn ? watchMemory(thread, memoryMb, full) : () => {};
+    const unwatch = isOwn ? watchMemory(thread, memoryMb + columnMb / count, full) : () => {};
     thread.on('error', (error: Error) => {
       if (isHeapFull(error)) full();
       else reject(workerError(error.message, error));
@@ -108,10 +119,10 @@ export async function sweep(
   }
 }
 
-function startThread(source: StrategySource, setup: TrialSetup, memoryMb: number): Worker {
+function startThread(workerData: SweepThread, memoryMb: number): Worker {
   const file = new URL(`./sweep-worker${import.meta.url.slice(-3)}`, import.meta.url);
   const resourceLimits = heapLimits(memoryMb);
-  const thread = new Worker(file, { workerData: { source, setup }, stdout: true, resourceLimits });
+  const thread = new Worker(file, { workerData, stdout: true, resourceLimits });
   // Stdout carries the output of the command, so strategies print to stderr.
   thread.stdout.pipe(process.stderr, { end: false });
   return thread;

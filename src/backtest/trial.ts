@@ -1,6 +1,6 @@
 import { readFigure, type RUN_FIGURES } from '../base/run-figures.ts';
 import type { EngineConfig } from '../engine/config.ts';
-import type { EngineMemory } from '../engine/memory.ts';
+import type { EngineSetup } from '../engine/engine-setup.ts';
 import type { Params, ParamValues } from '../engine/params.ts';
 import type { Signals } from '../engine/model-signals.ts';
 import type { Strategy } from '../engine/strategy.ts';
@@ -66,16 +66,19 @@ export interface TrialSetup {
   readonly timeoutMs: number;
 }
 
+/** What the trials of a thread share, one after the other. */
+export type SharedByTrials = Required<Pick<EngineSetup, 'memory' | 'computations'>>;
+
 /** Runs one trial. Its error becomes its result, so that the other trials continue. */
 export async function runTrial(
   setup: TrialSetup,
   strategy: Strategy,
   { index, params }: Trial,
-  memory: EngineMemory,
+  { memory, computations }: SharedByTrials,
 ): Promise<TrialResult> {
   const { instruments, signals, config, conventions, timeoutMs } = setup;
   try {
-    const request = { instruments, signals, config, strategy, params, memory };
+    const request = { instruments, signals, config, strategy, params, memory, computations };
     const run = await execute(request, { timeoutMs });
     return { index, params, metrics: metricsOf(quickStatistics(run, conventions)) };
   } catch (error) {

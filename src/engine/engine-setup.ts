@@ -5,7 +5,7 @@ import type { EngineMemory } from './memory.ts';
 import type { Params, ParamValues } from './params.ts';
 import type { Opening } from './portfolio.ts';
 import type { Signals } from './model-signals.ts';
-import type { SharedComputations } from './series/series-graph.ts';
+import type { SharedComputations } from './series/shared-computations.ts';
 import type { Strategy } from './strategy.ts';
 
 export interface EngineInstrument {

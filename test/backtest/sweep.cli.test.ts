@@ -71,17 +71,21 @@ spec:
   return file;
 }
 
-test('a sweep has the same trials, figures and hash with one worker and with two', async () => {
+test('a sweep has the same trials, figures and hash with one worker and with four', async () => {
   const documents: SweepDocument[] = [];
-  for (const workers of ['1', '2']) {
+  for (const [workers, memory] of [
+    ['1', '1G'],
+    ['4', '0M'],
+  ] as const) {
     const out = join(directory, `workers-${workers}`);
-    const args = [SMA, ...GRID, '--workers', workers, '--out', out, '--json'];
+    const limits = ['--workers', workers, '--memory', memory];
+    const args = [SMA, ...GRID, ...limits, '--out', out, '--json'];
     const { code, stdout } = await sweep(...args);
     expect(code).toBe(0);
     documents.push(JSON.parse(stdout) as SweepDocument);
   }
-  const [one, two] = documents as [SweepDocument, SweepDocument];
-  expect(two).toEqual(one);
+  const [one, four] = documents as [SweepDocument, SweepDocument];
+  expect(four).toEqual(one);
   expect(one.trials).toEqual({
     total: TRIALS,
     done: TRIALS,
@@ -279,6 +283,7 @@ test.each([
   [['-p', 'fast=50,60', '-p', 'slow=20'], 'fast must be below slow'],
   [['-p', 'fast=1:1e9:1e-3'], 'values; at most'],
   [[], 'at least one --param'],
+  [['-p', 'fast=5', '--memory', 'much'], 'is not a size such as 512M'],
 ])('%j is rejected with a remedy', async (args, message) => {
   const { code, stderr } = await sweep(SMA, ...args);
   expect(code).toBe(2);

@@ -35,7 +35,7 @@ function loopOverPairs(): void {
 async function sweepOn(count: number): Promise<void> {
   let done = 0;
   const onResult = (): void => void (done += 1);
-  const limits = { workers: count, memoryMb: 1024 };
+  const limits = { workers: count, memoryMb: 1024, columnMb: 512 };
   await sweep(setup, { name: 'sma_crossover' }, trials, { ...limits, onResult });
   if (done !== trials.length) throw new Error(`${done} results of ${trials.length} trials`);
 }

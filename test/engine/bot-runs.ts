@@ -8,6 +8,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { EngineConfig } from '../../src/engine/config.ts';
 import { Engine } from '../../src/engine/engine.ts';
+import type { SharedComputations } from '../../src/engine/series/shared-computations.ts';
 import { stepsOf } from '../../src/engine/steps.ts';
 import type { Fill, Strategy } from '../../src/engine/strategy.ts';
 import { allocateBars } from '../../src/market/bars.ts';
@@ -34,7 +35,11 @@ export function runBot(drawn: GeneratedBot): BotRun {
 }
 
 /** Runs a strategy on the markets, account, venue and interventions of a bot. */
-export function runWith(drawn: GeneratedBot, strategy: Strategy): Omit<BotRun, 'seen'> {
+export function runWith(
+  drawn: GeneratedBot,
+  strategy: Strategy,
+  computations?: SharedComputations,
+): Omit<BotRun, 'seen'> {
   const markets = Object.entries(namedMarkets(drawn.markets));
   const histories = markets.map(([name, bars]) => ({ symbol: name, bars }));
   const engine = new Engine({
@@ -46,6 +51,7 @@ export function runWith(drawn: GeneratedBot, strategy: Strategy): Omit<BotRun, '
     config: drawn.config as EngineConfig,
     opening: drawn.opening,
     venue: drawn.venue?.rules,
+    computations,
   });
   const venue = drawn.venue && new SimulatedVenue(engine, drawn.venue.replies);
   if (!drawn.isLive && drawn.between.length === 0) while (engine.advance(7));

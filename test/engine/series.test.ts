@@ -7,9 +7,9 @@ import { macd } from '../../src/engine/indicators/macd.ts';
 import { Rsi, rsi } from '../../src/engine/indicators/rsi.ts';
 import { Sma, sma } from '../../src/engine/indicators/sma.ts';
 import { difference, lag, log, ratio } from '../../src/engine/indicators/arithmetic.ts';
-import type { Computation } from '../../src/engine/series/computation.ts';
 import { crossedAbove, crossedBelow, crossing } from '../../src/engine/series/condition.ts';
 import type { BarSeries, Series } from '../../src/engine/series/declared-series.ts';
+import { SharedComputations } from '../../src/engine/series/shared-computations.ts';
 import { stepsOf } from '../../src/engine/steps.ts';
 import { defineStrategy } from '../../src/engine/strategy.ts';
 import type { Params } from '../../src/engine/params.ts';
@@ -25,7 +25,7 @@ interface Script<I> {
   readonly indicators: (context: IndicatorContext) => I;
   readonly create: (context: StrategyContext<Params, I>) => StrategyRun;
   readonly isLive?: boolean;
-  readonly computations?: Map<string, Computation>;
+  readonly computations?: SharedComputations;
 }
 
 function run<I>({ markets, indicators, create, isLive = false, computations }: Script<I>): void {
@@ -228,18 +228,18 @@ it('equal declarations are one series', () => {
 });
 
 it('runs over the same bars share their computations, also after a run that ended early', () => {
-  const computations = new Map<string, Computation>();
-  const history = market(7, 100);
-  const script = (period: number, shared?: Map<string, Computation>) => ({
-    markets: { X: history, Y: market(8, 100) },
+  const computations = new SharedComputations();
+  const [x, y] = [market(7, 100), market(8, 100)];
+  const script = (period: number, shared?: SharedComputations) => ({
+    markets: { X: x, Y: y },
     ...(shared && { computations: shared }),
-    indicators: ({ instruments: [x, y] }: IndicatorContext) => [
-      sma(x.close, 3),
-      sma(x.close, period),
-      correlation(x.close, y!.close, period),
+    indicators: ({ instruments: [first, second] }: IndicatorContext) => [
+      sma(first.close, 3),
+      sma(first.close, period),
+      correlation(first.close, second!.close, period),
     ],
   });
-  const values = (period: number, shared?: Map<string, Computation>): number[][] =>
+  const values = (period: number, shared?: SharedComputations): number[][] =>
     seen(script(period, shared), ({ indicators }) => indicators.map(({ value }) => value));
   let steps = 0;
   expect(() =>
@@ -249,9 +249,31 @@ it('runs over the same bars share their computations, also after a run that ende
     }),
   ).toThrow('early');
   expect(values(5, computations)).toEqual(values(5));
-  expect(computations.size).toBe(3);
+  const { bytes } = computations;
   expect(values(6, computations)).toEqual(values(6));
-  expect(computations.size).toBe(5);
+  // Two more columns; that of the correlation has as many entries as the shorter history.
+  expect(computations.bytes - bytes).toBe(8 * (x.length + Math.min(x.length, y.length)));
+});
+
+it('a run drops the oldest columns of earlier runs beyond a bound, and computes them again', () => {
+  const history = market(7, 100);
+  const three = 3 * 8 * history.length;
+  const computations = new SharedComputations(three);
+  const values = (periods: readonly number[], shared?: SharedComputations): number[][] =>
+    seen(
+      {
+        markets: { X: history },
+        ...(shared && { computations: shared }),
+        indicators: ({ instruments: [x] }) => periods.map((period) => sma(x.close, period)),
+      },
+      ({ indicators }) => indicators.map(({ value }) => value),
+    );
+  for (const periods of [[2, 3], [3, 4], [5], [2, 3], [2, 3, 4, 5, 6]]) {
+    expect(values(periods, computations)).toEqual(values(periods));
+    expect(computations.bytes).toBeLessThanOrEqual(three);
+  }
+  const known = [4, 5, 6].map((period) => computations.find(`sma(0.close,${period})`));
+  expect(known).not.toContain(undefined);
 });
 
 describe('a declaration is rejected', () => {

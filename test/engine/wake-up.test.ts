@@ -20,6 +20,7 @@ import {
 } from '../../src/engine/series/condition.ts';
 import type { Condition } from '../../src/engine/series/condition.ts';
 import type { BarSeries, Series } from '../../src/engine/series/declared-series.ts';
+import { SharedComputations } from '../../src/engine/series/shared-computations.ts';
 import { stepsOf } from '../../src/engine/steps.ts';
 import { defineStrategy } from '../../src/engine/strategy.ts';
 import type { Strategy } from '../../src/engine/strategy.ts';
@@ -119,8 +120,18 @@ function botOf(
   };
 }
 
+/** Lines of two runs that share their columns. */
+function linesOfRepeated(drawn: GeneratedBot, rule: Rule): string[][] {
+  const computations = new SharedComputations();
+  return [1, 2].map(() => {
+    const { strategy } = botOf(drawn, rule, 'declared');
+    const waking = { ...strategy, wakeOn: rule.wakeOn };
+    return linesOf({ ...runWith(drawn, waking, computations), seen: [] });
+  });
+}
+
 describe.each(RULES)('a bot that acts only when $name', (rule) => {
-  it('has the same events with own and declared indicators, and if it wakes only then', () => {
+  it('has the same events with own, declared and shared indicators, and if it wakes only then', () => {
     let saved = 0;
     let submitted = 0;
     for (const drawn of some(250, generatedBots())) {
@@ -137,6 +148,7 @@ describe.each(RULES)('a bot that acts only when $name', (rule) => {
         return linesOf({ engine, seen: [] });
       });
       for (const lines of actual) expect(lines).toEqual(expected);
+      if (!drawn.isLive) expect(linesOfRepeated(drawn, rule)).toEqual([expected, expected]);
       saved += declared.calls() - waking.calls();
     }
     expect(submitted).toBeGreaterThan(1000);

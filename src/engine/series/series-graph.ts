@@ -10,6 +10,7 @@ import {
 } from './declared-series.ts';
 import { INDICATOR_KINDS } from '../indicators/indicator-kinds.ts';
 import { PACKAGE_VERSION } from '../version.ts';
+import type { SharedComputations } from './shared-computations.ts';
 import { inTurn, ofWindow, together, type WarmUp } from './warm-up.ts';
 
 /** The part of a run that its series read. */
@@ -28,9 +29,6 @@ export interface DeclaredIndicator {
   /** In bars. */
   readonly warmUp: WarmUp;
 }
-
-/** Computations of earlier runs over the same bars. */
-export type SharedComputations = Map<string, Computation>;
 
 /** An indicator of this run. */
 interface Node extends DeclaredIndicator {
@@ -136,9 +134,7 @@ export class SeriesGraph {
     const key = `${kind.name}(${args.join()})`;
     const known = this.#declared.get(key);
     if (known !== undefined) return known;
-    const computation = this.#shared?.get(key) ?? startComputation(kind, params);
-    // An alignment continues only in the run whose clock it follows.
-    if (kind.name !== ALIGNMENT) this.#shared?.set(key, computation);
+    const computation = this.#compute(key, kind, clock, params);
     const states = inputs.map(stateOf);
     const label =
       kind.name === ALIGNMENT
@@ -159,6 +155,24 @@ export class SeriesGraph {
     const declared = Object.freeze(byName) as Lines<L>;
     this.#declared.set(key, declared);
     return declared;
+  }
+
+  /** The computation of an earlier run over the same bars, or a new one. */
+  #compute<P extends readonly unknown[], M>(
+    key: string,
+    kind: IndicatorKind<P, M, string>,
+    { capacity }: Clock,
+    params: P,
+  ): Computation {
+    // An alignment continues only in the run whose clock it follows.
+    if (this.#shared === undefined || kind.name === ALIGNMENT)
+      return startComputation(kind, params);
+    const known = this.#shared.find(key);
+    if (known !== undefined) return known;
+    const computation = startComputation(kind, params);
+    const bytes = kind.lines.length * capacity * Float64Array.BYTES_PER_ELEMENT;
+    this.#shared.add(key, computation, bytes);
+    return computation;
   }
 
   #clockOf(inputs: readonly Series[]): Clock {

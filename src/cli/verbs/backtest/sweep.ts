@@ -5,6 +5,8 @@ import { ServiceError } from '../../../base/errors.ts';
 import { DATA_OPTIONS } from '../../data-options.ts';
 import { defineVerb } from '../../verb.ts';
 
+const DEFAULT_COLUMN_MB = 512;
+
 export const verb = defineVerb({
   summary: 'run a bot with every combination of parameters',
   description:
@@ -25,6 +27,11 @@ export const verb = defineVerb({
     to: { value: 'date', description: 'last day, which overrides the spec' },
     ...DATA_OPTIONS,
     out: { value: 'dir', description: 'directory for the result files', complete: 'directory' },
+    memory: {
+      value: 'size',
+      description: 'memory for indicators that trials share, such as 2G; 512M by default',
+      parse: parseMegabytes,
+    },
     top: { value: 'n', description: 'number of rows to print', default: 10, parse: parseCount },
   },
   settings: [
@@ -84,6 +91,7 @@ export const verb = defineVerb({
         {
           workers: settings.workers,
           memoryMb: settings.strategy_memory_mb,
+          columnMb: options.memory ?? DEFAULT_COLUMN_MB,
           signal,
           onResult: (result) => {
             log.append(result);
@@ -130,6 +138,15 @@ export const verb = defineVerb({
     };
   },
 });
+
+/** @returns megabytes of 2^20 bytes */
+function parseMegabytes(text: string): number {
+  const [, count, unit] = /^(\d+)([MG])$/i.exec(text) ?? [];
+  if (count === undefined || unit === undefined) {
+    throw new ServiceError('usage', `${text} is not a size such as 512M or 2G`);
+  }
+  return Number(count) * (unit.toUpperCase() === 'G' ? 1024 : 1);
+}
 
 function parseCount(text: string): number {
   const count = Number(text);

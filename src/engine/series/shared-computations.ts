@@ -1,0 +1,41 @@
+import type { Computation } from './computation.ts';
+
+/**
+ * Indicators of earlier runs over the same bars, for later ones. Beyond a bound, the computation that
+ * has not been used for the longest time is dropped; a run that needs it computes it again.
+ */
+export class SharedComputations {
+  readonly #maxBytes: number;
+  /** The one that was used last is the last. */
+  readonly #kept = new Map<string, { readonly computation: Computation; readonly bytes: number }>();
+  #bytes = 0;
+
+  /** @param maxBytes bound on the columns. */
+  constructor(maxBytes = Infinity) {
+    this.#maxBytes = maxBytes;
+  }
+
+  /** Size of the columns. */
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  find(key: string): Computation | undefined {
+    const found = this.#kept.get(key);
+    if (found === undefined) return undefined;
+    this.#kept.delete(key);
+    this.#kept.set(key, found);
+    return found.computation;
+  }
+
+  /** @param bytes size of its columns once it is complete. */
+  add(key: string, computation: Computation, bytes: number): void {
+    this.#kept.set(key, { computation, bytes });
+    this.#bytes += bytes;
+    for (const [oldest, { bytes: freed }] of this.#kept) {
+      if (this.#bytes <= this.#maxBytes) return;
+      this.#kept.delete(oldest);
+      this.#bytes -= freed;
+    }
+  }
+}
