@@ -13,6 +13,8 @@ export const SURVIVORS: Readonly<Record<string, string>> = {
     'equivalent: before the first step, there is neither equity nor a time to follow',
   'src/engine/strategies/rsi-reversion.ts: constant: 1 → 0':
     'equivalent but for the text of an error: every bot has at least one symbol',
+  'src/engine/strategies/rsi-reversion.ts: boundary: strength.value < params.lower → (strength.value <= params.lower)':
+    'decides only after a fill, at an index that equals the limit to the last bit',
   'src/trading/venues/market-data.ts: logic: missing().length > 0 && performance.now() - this.#loadedAt > RELOAD_EVERY_MS → (missing().length > 0 || performance.now() - this.#loadedAt > RELOAD_EVERY_MS)':
     'markets are reloaded more often than needed, with the same result',
   'src/trading/venues/venue-reports.ts: removal: this.#announced.add(id); → ;':

@@ -357,7 +357,12 @@ describe('openExchange', () => {
 
   it('throws for an exchange that ccxt does not have', () => {
     const open = () => openExchange('x', { ccxt: 'nowhere' }, new AbortController().signal);
-    expect(open).toThrow('ccxt cannot stream data of nowhere');
+    expect(open).toThrow(
+      expect.objectContaining({
+        message: 'ccxt cannot stream data of nowhere',
+        reason: 'unknown_exchange',
+      }),
+    );
   });
 
   it('maps symbols of the bot to symbols of the exchange', async () => {
