@@ -1,4 +1,3 @@
-import type { ReturnedIndicator } from '../engine/series/returned-indicators.ts';
 import type { RunResult } from '../engine/run-result.ts';
 import { mergeTimes } from '../engine/steps.ts';
 import type { Bars } from '../market/bars.ts';
@@ -22,8 +21,6 @@ export interface BacktestOptions extends ExecuteOptions {
 export interface Outcome {
   readonly result: RunResult;
   readonly summary: Omit<Summary, 'files' | 'hashes'>;
-  /** Indicators that the strategy declared; absent for a run that was not made here. */
-  readonly indicators?: readonly ReturnedIndicator[] | undefined;
   /** Absent where the strategy ran in this thread. */
   readonly traces?: StrategyTraces | undefined;
 }
@@ -36,15 +33,11 @@ export async function backtest(job: BacktestJob, options: BacktestOptions): Prom
   const onTraces = (found: StrategyTraces): void => {
     traces = found;
   };
-  let indicators: readonly ReturnedIndicator[] = [];
-  const onIndicators = (found: readonly ReturnedIndicator[]): void => {
-    indicators = found;
-  };
   const started = performance.now();
   const setup = { instruments, strategy, params, config, signals };
-  const result = await run(setup, { ...options, onTraces, onIndicators });
+  const result = await run(setup, { ...options, onTraces });
   const wallMs = performance.now() - started;
-  return { ...outcomeOf(job, result, { ...options, wallMs, traces }), indicators };
+  return outcomeOf(job, result, { ...options, wallMs, traces });
 }
 
 /**
@@ -107,6 +100,7 @@ export function outcomeOf(
         run: result,
         statistics: figures,
         instruments,
+        neededWarmUp: job.neededWarmUp,
         heldEquity: holdEquity(instruments, result.time.subarray(-1), result.initialCash)[0]!,
         parameters: Object.keys(params).length,
         traces: options.traces,

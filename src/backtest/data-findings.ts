@@ -99,6 +99,29 @@ export function windowBeyondData(
   };
 }
 
+/** Finds instruments with fewer bars before the window than the declared indicators need. */
+export function shortWarmUp({
+  instruments,
+  neededWarmUp = 0,
+}: {
+  readonly instruments: readonly Pick<JobInstrument, 'symbol' | 'warmUp'>[];
+  readonly neededWarmUp?: number | undefined;
+}): Finding | undefined {
+  const short = instruments
+    .map(({ symbol, warmUp }) => ({ symbol, given: warmUp?.length ?? 0 }))
+    .filter(({ given }) => given < neededWarmUp)
+    .sort((a, b) => a.given - b.given);
+  const [worst] = short;
+  if (worst === undefined) return undefined;
+  return {
+    code: 'warm_up_short',
+    severity: 'info',
+    issue: `The indicators need ${formatCountOf(neededWarmUp, 'bar')} before the window, but the data of ${worst.symbol} have ${worst.given}: they are not ready at its first bars.`,
+    evidence: Object.fromEntries(short.map(({ symbol, given }) => [symbol, given])),
+    remedy: 'Load more history, or begin the window later.',
+  };
+}
+
 const EDGE_SIDES = { from: 'bars missing at the start', to: 'bars missing at the end' } as const;
 
 function describeEdge(edge: UncoveredEdge & { readonly symbol: string }): string {

@@ -4,6 +4,7 @@ import {
   dataEndEarly,
   dataStartLate,
   missingBars,
+  shortWarmUp,
   staleBars,
   windowBeyondData,
 } from './data-findings.ts';
@@ -28,6 +29,8 @@ export interface FindingsInput {
   readonly statistics: Statistics;
   /** Each has at least one bar. */
   readonly instruments: readonly JobInstrument[];
+  /** As in `BacktestJob`. */
+  readonly neededWarmUp?: number | undefined;
   /** Equity at the end of buying and holding the instruments, see `holdEquity`. */
   readonly heldEquity: number;
   readonly parameters: number;
@@ -52,6 +55,7 @@ export function findings(input: FindingsInput): Finding[] {
     neverTraded(input),
     marginCalls(input),
     windowBeyondData(input.instruments),
+    shortWarmUp(input),
     dataEndEarly(input),
     neverClosed(input),
     fewTrades(input),

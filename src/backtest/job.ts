@@ -1,8 +1,8 @@
 import type { EngineConfig } from '../engine/config.ts';
+import type { EngineInstrument } from '../engine/engine-setup.ts';
 import type { Params, ParamValues } from '../engine/params.ts';
 import type { Strategy } from '../engine/strategy.ts';
 import type { Signals } from '../engine/model-signals.ts';
-import type { Bars } from '../market/bars.ts';
 import type { UncoveredEdge } from '../market/data-gaps.ts';
 import type { Assertion } from './gates.ts';
 import type { Execute } from './execute.ts';
@@ -22,14 +22,14 @@ export interface BacktestJob {
   /** Length of a bar, ms. */
   readonly barMs: number;
   readonly instruments: readonly JobInstrument[];
+  /** Bars before the window that declared indicators need; undefined if there are none of either. */
+  readonly neededWarmUp?: number | undefined;
   /** Outputs of the spec's models for these bars, if it has models. */
   readonly signals?: Signals | undefined;
   readonly assertions: readonly Assertion[];
 }
 
-export interface JobInstrument {
-  readonly symbol: string;
-  readonly bars: Bars;
+export interface JobInstrument extends EngineInstrument {
   /** Number of bars before resampling, and of bars missing among them. */
   readonly source: { readonly bars: number; readonly missing: number };
   /** Edges of the window that the bars do not reach. */

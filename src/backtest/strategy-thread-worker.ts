@@ -1,11 +1,12 @@
 /** A thread that loads a user's own strategy, checks its parameters and runs it. */
 import { Console } from 'node:console';
 import { workerData, type MessagePort } from 'node:worker_threads';
+import { declaredIndicators } from '../engine/declared-indicators.ts';
 import type { EngineSetup } from '../engine/engine-setup.ts';
 import type { JournalData } from '../engine/journal.ts';
 import type { Params, ParamValues } from '../engine/params.ts';
-import type { ReturnedIndicator } from '../engine/series/returned-indicators.ts';
 import type { RunResult } from '../engine/run-result.ts';
+import type { DeclaredIndicator } from '../engine/series/series-graph.ts';
 import type { Strategy } from '../engine/strategy.ts';
 import { lateError } from '../engine/strategy-error.ts';
 import { ServiceError, type ErrorCode, type ServiceErrorOptions } from '../base/errors.ts';
@@ -28,6 +29,13 @@ export type Question =
         readonly timeoutMs: number;
       };
     }
+  | {
+      readonly declare: {
+        readonly params: ParamValues<Params>;
+        readonly symbols: readonly string[];
+        readonly timeoutMs: number;
+      };
+    }
   | { readonly check: { readonly params: ParamValues<Params>; readonly timeoutMs: number } }
   | {
       readonly run: {
@@ -38,16 +46,19 @@ export type Question =
 
 export interface Declaration extends Pick<StrategyModule, 'files' | 'others'> {
   readonly outside: readonly string[];
-  readonly declared: Omit<Strategy, 'create' | 'check'> & { readonly hasCheck: boolean };
+  readonly declared: Omit<Strategy, 'create' | 'check' | 'indicators'> & {
+    readonly hasCheck: boolean;
+    readonly hasIndicators: boolean;
+  };
 }
 
 export type Answer =
   | { readonly loaded: Declaration }
   | { readonly checked: string | null }
+  | { readonly indicators: readonly DeclaredIndicator[] }
   | { readonly progress: readonly [done: number, total: number] }
   | {
       readonly done: Omit<RunResult, 'journal'> & { readonly journal: JournalData };
-      readonly indicators: readonly ReturnedIndicator[];
       readonly traces: StrategyTraces;
     }
   | {
@@ -101,6 +112,7 @@ function load({ modulePath, specDirectory, timeoutMs }: LoadQuestion): Declarati
       description,
       params,
       hasCheck: 'check' in loaded.strategy,
+      hasIndicators: loaded.strategy.indicators !== undefined,
       ...(instruments && { instruments }),
       ...(signals && { signals }),
       ...(shorts !== undefined && { shorts }),
@@ -132,12 +144,28 @@ function check(params: ParamValues<Params>, timeoutMs: number): string | null {
   } catch (error) {
     if (error instanceof ServiceError) throw error;
     if (!isTimeout(error)) return `the strategy's check() threw: ${String(error)}`;
-    throw new ServiceError(
-      'strategy_timeout',
-      `check() of strategy ${strategy!.name} did not return within ${timeoutMs / 1000} s`,
-      { remedy: 'Look for an endless loop.' },
-    );
+    throw timeoutOf('check', timeoutMs);
   }
+}
+
+function declare({
+  params,
+  symbols,
+  timeoutMs,
+}: Extract<Question, { declare: object }>['declare']): readonly DeclaredIndicator[] {
+  try {
+    return runStrategy(timeoutMs, () => declaredIndicators(strategy!, params, symbols));
+  } catch (error) {
+    throw isTimeout(error) ? timeoutOf('indicators', timeoutMs) : error;
+  }
+}
+
+function timeoutOf(method: string, timeoutMs: number): ServiceError {
+  return new ServiceError(
+    'strategy_timeout',
+    `${method}() of strategy ${strategy!.name} did not return within ${timeoutMs / 1000} s`,
+    { remedy: 'Look for an endless loop.' },
+  );
 }
 
 function isTimeout(error: unknown): boolean {
@@ -145,7 +173,6 @@ function isTimeout(error: unknown): boolean {
 }
 
 async function run({ setup, timeoutMs }: Extract<Question, { run: object }>['run']): Promise<void> {
-  let indicators: readonly ReturnedIndicator[] = [];
   const result = await execute(
     { ...setup, strategy: strategy! },
     {
@@ -154,23 +181,14 @@ async function run({ setup, timeoutMs }: Extract<Question, { run: object }>['run
         done = steps;
         send({ progress: [steps, total] });
       },
-      onIndicators(found) {
-        indicators = found;
-      },
     },
   );
   const journal = result.journal.data;
-  const columns = [result.equity, ...journal.rows.chunks, ...indicators.flatMap(columnsOf)].map(
-    ({ buffer }) => buffer,
-  );
+  const columns = [result.equity, ...journal.rows.chunks].map(({ buffer }) => buffer);
   const owned = columns.filter((buffer) => buffer instanceof ArrayBuffer);
-  const traces = { left: leftRunning(), outside: outsideUsed() };
-  send({ done: { ...result, journal }, indicators, traces }, [...new Set(owned)]);
-}
-
-function columnsOf({ lines, bars }: ReturnedIndicator): (Float64Array | Int32Array)[] {
-  const rows = [...bars.values()].flatMap((entry) => entry.rows ?? []);
-  return [...lines.map(({ values }) => values), ...rows];
+  send({ done: { ...result, journal }, traces: { left: leftRunning(), outside: outsideUsed() } }, [
+    ...new Set(owned),
+  ]);
 }
 
 function countResources(): Map<string, number> {
@@ -200,6 +218,7 @@ process.on('unhandledRejection', failLate);
 port.on('message', (question: Question) => {
   try {
     if ('load' in question) send({ loaded: load(question.load) });
+    else if ('declare' in question) send({ indicators: declare(question.declare) });
     else if ('check' in question) {
       send({ checked: check(question.check.params, question.check.timeoutMs) });
     } else run(question.run).catch(fail);

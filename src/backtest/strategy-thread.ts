@@ -8,8 +8,10 @@ import {
   Worker,
   type MessagePort,
 } from 'node:worker_threads';
+import type { DeclareIndicators } from '../engine/declared-indicators.ts';
 import { Journal } from '../engine/journal.ts';
 import type { Params, ParamValues } from '../engine/params.ts';
+import type { DeclaredIndicator } from '../engine/series/series-graph.ts';
 import type { Strategy } from '../engine/strategy.ts';
 import { endThread } from '../base/end-thread.ts';
 import { ServiceError } from '../base/errors.ts';
@@ -41,6 +43,8 @@ export interface OwnStrategy extends StrategyModule {
   /** Its `create` throws, because the strategy only runs in its own thread, with `execute`. */
   readonly strategy: Strategy;
   readonly execute: Execute;
+  /** Undefined if it declares no indicators. */
+  readonly declare?: DeclareIndicators | undefined;
   /** APIs that its modules used while they were loaded; see `StrategyTraces`. */
   readonly outside?: readonly string[] | undefined;
 }
@@ -100,7 +104,7 @@ class StrategyThread {
     const loaded = this.#ask({ load: { modulePath, specDirectory, timeoutMs } });
     const { declared, files, others, outside } = (loaded as { readonly loaded: Declaration })
       .loaded;
-    const { hasCheck, ...rest } = declared;
+    const { hasCheck, hasIndicators, ...rest } = declared;
     return {
       files,
       others,
@@ -113,6 +117,7 @@ class StrategyThread {
         },
       },
       execute: (setup, options) => this.#execute(setup, options),
+      ...(hasIndicators && { declare: (params, symbols) => this.#declare(params, symbols) }),
     };
   }
 
@@ -131,6 +136,12 @@ class StrategyThread {
     const { timeoutMs } = this.#limits;
     const answer = this.#ask({ check: { params, timeoutMs } });
     return (answer as { readonly checked: string | null }).checked ?? undefined;
+  }
+
+  #declare(params: ParamValues<Params>, symbols: readonly string[]): readonly DeclaredIndicator[] {
+    const { timeoutMs } = this.#limits;
+    const answer = this.#ask({ declare: { params, symbols, timeoutMs } });
+    return (answer as { readonly indicators: readonly DeclaredIndicator[] }).indicators;
   }
 
   /**
@@ -165,7 +176,7 @@ class StrategyThread {
     { instruments, params, config, signals, ignoresWakeOn }: Parameters<Execute>[0],
     options: ExecuteOptions,
   ): ReturnType<Execute> {
-    const { timeoutMs, signal, onProgress, onIndicators, onTraces } = options;
+    const { timeoutMs, signal, onProgress, onTraces } = options;
     signal?.throwIfAborted();
     if (this.#ended !== undefined) throw this.#ended;
     const { promise, resolve, reject } = Promise.withResolvers<Extract<Answer, { done: object }>>();
@@ -187,8 +198,7 @@ class StrategyThread {
       this.#port.postMessage({
         run: { setup: { instruments, params, config, signals, ignoresWakeOn }, timeoutMs },
       } satisfies Question);
-      const { done, indicators, traces } = await promise;
-      onIndicators?.(indicators);
+      const { done, traces } = await promise;
       onTraces?.(traces);
       return { ...done, journal: Journal.read(done.journal) };
     } finally {

@@ -90,6 +90,11 @@ export interface Lock {
   readonly strategy: string | Readonly<Record<string, string>>;
   /** `barsDigest` of the bars of the run, by symbol. */
   readonly data: Readonly<Record<string, string>>;
+  /**
+   * `barsDigest` of the bars before the run that fed declared indicators, by symbol. Absent if none
+   * did.
+   */
+  readonly warm_up?: Readonly<Record<string, string>> | undefined;
   /** Absent where the spec has no models. */
   readonly models?: ModelsLock | undefined;
   /**

@@ -82,7 +82,7 @@ export function planSweep(
     skipped,
     axes,
     setup: {
-      instruments: instruments.map(({ symbol, bars }) => ({ symbol, bars })),
+      instruments: instruments.map(({ symbol, bars, warmUp }) => ({ symbol, bars, warmUp })),
       signals,
       config,
       conventions,

@@ -1,10 +1,10 @@
 import { readFigure, type RUN_FIGURES } from '../base/run-figures.ts';
 import type { EngineConfig } from '../engine/config.ts';
+import type { EngineInstrument } from '../engine/engine-setup.ts';
 import type { EngineSetup } from '../engine/engine-setup.ts';
 import type { Params, ParamValues } from '../engine/params.ts';
 import type { Signals } from '../engine/model-signals.ts';
 import type { Strategy } from '../engine/strategy.ts';
-import type { Bars } from '../market/bars.ts';
 import { execute } from './execute.ts';
 import { quickStatistics, type QuickStatistics } from './statistics.ts';
 import type { Conventions } from './summary.ts';
@@ -59,7 +59,7 @@ export type TrialResult = Trial & ({ readonly metrics: TrialMetrics } | { readon
 
 /** Inputs of all trials of a sweep. Plain data and shared memory, so that it can be sent to a worker. */
 export interface TrialSetup {
-  readonly instruments: readonly { readonly symbol: string; readonly bars: Bars }[];
+  readonly instruments: readonly EngineInstrument[];
   readonly signals?: Signals | undefined;
   readonly config: EngineConfig;
   readonly conventions: Conventions;

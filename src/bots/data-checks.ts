@@ -12,11 +12,14 @@ import { fieldsOf } from './fields.ts';
 import type { BotCheck, DataSource } from './load-bot.ts';
 import { volumeUse } from './prepare.ts';
 import { dataSchema } from './spec.ts';
+import { describeWarmUp, hasIndicators, warmUpNeed, type WarmUpReport } from './warm-up.ts';
 
 export interface DataCheck {
   readonly problems: readonly Problem[];
   /** Notes on the data, one sentence each. */
   readonly notes: readonly string[];
+  /** Undefined if the strategy declares no indicators, or the data cannot be used. */
+  readonly warmUp?: WarmUpReport | undefined;
 }
 
 /** Location of the data, and options that override the spec. */
@@ -27,7 +30,7 @@ export type DataReading = Pick<LoadOptions, 'catalogueDir' | 'columns' | 'repair
  * themselves.
  */
 export async function checkData(
-  { sources, models, document }: BotCheck,
+  { bot, sources, models, document }: BotCheck,
   { catalogueDir, columns, repair }: DataReading,
 ): Promise<DataCheck> {
   const { data, engine } = fieldsOf(fieldsOf(document.value).spec);
@@ -43,11 +46,21 @@ export async function checkData(
   };
   const problems: Problem[] = [];
   const notes: string[] = [];
+  const given: Record<string, number> = {};
+  let barMs: number | undefined;
   for (const source of sources) {
     try {
-      const dataset = await load({ ...options, source: source.address, catalogueDir });
+      const dataset = await load({
+        ...options,
+        source: source.address,
+        catalogueDir,
+        warmUp: bot !== undefined && hasIndicators(bot),
+      });
       if (dataset === undefined) continue;
       const { symbol } = source;
+      given[symbol] = dataset.warmUp?.bars.length ?? 0;
+      barMs = dataset.timeframe.ms;
+      notes.push(...(dataset.warmUp?.notes ?? []).map((note) => `${symbol}: ${note}`));
       notes.push(...dataset.notes.map((note) => `${symbol}: ${note}`));
       const beyond = windowBeyondData([{ symbol, uncovered: dataset.uncovered }]);
       if (beyond !== undefined) notes.push(beyond.issue);
@@ -63,7 +76,17 @@ export async function checkData(
       }
     }
   }
-  return { problems, notes };
+  if (bot === undefined || barMs === undefined || problems.length > 0) return { problems, notes };
+  try {
+    const need = warmUpNeed(bot, barMs);
+    if (need === undefined) return { problems, notes };
+    if (options.from !== undefined) notes.push(...describeWarmUp(need, given));
+    return { problems, notes, warmUp: { ...need, given } };
+  } catch (error) {
+    if (!(error instanceof ServiceError)) throw error;
+    const { code, message } = error;
+    return { problems: [document.problem(['spec', 'strategy'], { code, message })], notes };
+  }
 }
 
 type ReadAs = Pick<LoadOptions, 'timeframe' | 'from' | 'to' | 'columns' | 'repair'>;

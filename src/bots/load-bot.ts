@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { basename, dirname, resolve } from 'node:path';
 import { closest } from '../base/closest.ts';
+import type { DeclareIndicators } from '../engine/declared-indicators.ts';
 import { paramFromText, resolveParams } from '../engine/params.ts';
 import type { ParamProblem, Params, ParamValues } from '../engine/params.ts';
 import { BUILT_IN_STRATEGIES } from '../engine/strategies/built-in.ts';
@@ -41,6 +42,8 @@ export interface Bot {
   readonly strategy: Strategy;
   /** Runs the strategy outside this thread. */
   readonly execute?: Execute | undefined;
+  /** Declares the indicators of the strategy outside this thread. */
+  readonly declare?: DeclareIndicators | undefined;
   /** File, network and process APIs that its modules use, if known; see `StrategyTraces`. */
   readonly outside?: readonly string[] | undefined;
   /** SHA-256 of a custom strategy's file and its imports, by path; `undefined` for a built-in one. */
@@ -106,7 +109,7 @@ export function checkBot(file: string, load: LoadModule = loadStrategyModule): B
   const check = { document, problems, sources, models: models.models, failure };
   if (spec === undefined || problems.length > 0) return { bot: undefined, ...check };
 
-  const { strategy, files, execute, outside }: LoadedStrategy = own.loaded ?? {
+  const { strategy, files, execute, declare, outside }: LoadedStrategy = own.loaded ?? {
     // Without a module of its own, a valid spec names a built-in strategy.
     strategy: BUILT_IN_STRATEGIES.get(spec.spec.strategy.name!)!,
     files: undefined,
@@ -118,6 +121,7 @@ export function checkBot(file: string, load: LoadModule = loadStrategyModule): B
     hash: specHash(document.value),
     strategy,
     execute,
+    declare,
     outside,
     strategyFiles: files,
     params: resolveParams(strategy.params, spec.spec.strategy.params).values,
@@ -219,9 +223,10 @@ function paramRemedy({ key = '', code }: ParamProblem, declared: Params): string
  * Creates a bot from a spec that a server accepted.
  *
  * @param own its custom strategy, already loaded.
+ * @param declare its declared indicators, if it runs elsewhere.
  * @throws ServiceError `invalid_spec` if the spec does not meet the strategy's requirements.
  */
-export function hostedBot(hosted: HostedSpec, own?: Strategy): Bot {
+export function hostedBot(hosted: HostedSpec, own?: Strategy, declare?: DeclareIndicators): Bot {
   const { document, spec, hash, models } = hosted;
   const code = codeOf(hosted.files);
   const { name, params } = spec.spec.strategy;
@@ -237,6 +242,7 @@ export function hostedBot(hosted: HostedSpec, own?: Strategy): Bot {
     spec,
     hash,
     strategy,
+    declare,
     strategyFiles: code && digestsOf(code),
     params: resolveParams(strategy.params, params).values,
     models,
@@ -251,6 +257,7 @@ export type LoadModule = (
   specDirectory: string,
 ) => StrategyModule & {
   readonly execute?: Execute;
+  readonly declare?: DeclareIndicators | undefined;
   readonly outside?: readonly string[] | undefined;
 };
 
@@ -258,6 +265,7 @@ interface LoadedStrategy {
   readonly strategy: Strategy;
   readonly files: Readonly<Record<string, string>> | undefined;
   readonly execute?: Execute | undefined;
+  readonly declare?: DeclareIndicators | undefined;
   readonly outside?: readonly string[] | undefined;
 }
 

@@ -7,13 +7,16 @@ import type { ModelsLock } from '../backtest/summary.ts';
 import type { EngineConfig } from '../engine/config.ts';
 import { ENGINE_VERSION } from '../engine/version.ts';
 import { ServiceError } from '../base/errors.ts';
-import { loadDataset } from '../market/load-dataset.ts';
+import { followedBy, sliceBars } from '../market/bars.ts';
+import { barsDigest } from '../market/digest.ts';
+import { loadDataset, type Dataset } from '../market/load-dataset.ts';
 import { usesVolume } from './models/features.ts';
 import type { Model } from './models/model.ts';
 import { modelRuntime } from './models/runtime.ts';
 import type { Bot } from './load-bot.ts';
 import { engineConfig } from './spec.ts';
 import { lockOf } from './spec-lock.ts';
+import { hasIndicators, warmUpNeed } from './warm-up.ts';
 
 export interface PrepareOptions {
   readonly catalogueDir: string;
@@ -41,6 +44,7 @@ export async function prepare(bot: Bot, options: PrepareOptions): Promise<Prepar
   const instruments: JobInstrument[] = [];
   let barMs = 0;
   const digests: Record<string, string> = {};
+  const warmUpDigests: Record<string, string> = {};
   const symbolsOf = new Map<string, string[]>();
   for (const symbol of universe.symbols) {
     const { timeframe, from, to, columns, repair } = data;
@@ -52,13 +56,17 @@ export async function prepare(bot: Bot, options: PrepareOptions): Promise<Prepar
       to,
       columns,
       repair,
+      warmUp: hasIndicators(bot),
     });
     if (!dataset.hasVolume) requireVolume(symbol, config, bot.models);
     const source = { bars: dataset.sourceBars, missing: dataset.gaps.missing };
-    instruments.push({ symbol, bars: dataset.bars, source, uncovered: dataset.uncovered });
+    const { bars, warmUp } = inOneColumn(dataset);
+    instruments.push({ symbol, bars, warmUp, source, uncovered: dataset.uncovered });
     barMs = dataset.timeframe.ms;
     digests[symbol] = dataset.digest;
-    for (const note of dataset.notes) symbolsOf.set(note, [...(symbolsOf.get(note) ?? []), symbol]);
+    if (warmUp !== undefined) warmUpDigests[symbol] = barsDigest(warmUp);
+    const ofData = [...dataset.notes, ...(dataset.warmUp?.notes ?? [])];
+    for (const note of ofData) symbolsOf.set(note, [...(symbolsOf.get(note) ?? []), symbol]);
   }
   const lock = lockOf({
     spec: bot.hash,
@@ -66,6 +74,7 @@ export async function prepare(bot: Bot, options: PrepareOptions): Promise<Prepar
     seed: config.seed,
     strategy: bot.strategyFiles ?? bot.strategy.name,
     data: digests,
+    warm_up: warmUpDigests,
     models: modelsLock(bot.models),
     outside: bot.outside,
   });
@@ -85,9 +94,18 @@ export async function prepare(bot: Bot, options: PrepareOptions): Promise<Prepar
       config,
       barMs,
       instruments,
+      neededWarmUp: data.from === undefined ? undefined : warmUpNeed(bot, barMs)?.needed,
       assertions: [...gatesOfSpec(metrics), ...options.assertions],
     },
   };
+}
+
+/** The bars of a dataset behind those before them, so that indicators read both in one column. */
+function inOneColumn({ bars, warmUp }: Dataset): Pick<JobInstrument, 'bars' | 'warmUp'> {
+  if (warmUp === undefined || warmUp.bars.length === 0) return { bars };
+  const { length } = warmUp.bars;
+  const all = followedBy(warmUp.bars, bars);
+  return { bars: sliceBars(all, length, all.length), warmUp: sliceBars(all, 0, length) };
 }
 
 /** Entry for models in a lock. @throws ServiceError `failure` if the runtime is not installed. */

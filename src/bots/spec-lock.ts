@@ -17,15 +17,16 @@ export function specHash(document: unknown): string {
 
 /** Creates a lock with the digest of its parts. */
 export function lockOf(parts: Omit<Lock, 'digest'>): Lock {
-  const { spec, engine, seed, strategy, data, models, outside = [] } = parts;
+  const { spec, engine, seed, strategy, data, warm_up = {}, models, outside = [] } = parts;
   const rest = {
     spec,
     engine,
     seed,
     strategy,
     data,
-    ...(models && { models }),
     // Set only if not empty, so that locks from earlier versions keep their digests.
+    ...(Object.keys(warm_up).length > 0 && { warm_up }),
+    ...(models && { models }),
     ...(outside.length > 0 && { outside }),
   };
   return { digest: digest(rest), ...rest };
@@ -60,6 +61,7 @@ export function driftOf(before: Lock, after: Lock): string[] {
     lines.push(...changes('strategy file', before.strategy, after.strategy));
   }
   lines.push(...changes('data of', before.data, after.data));
+  lines.push(...changes('bars before the run of', before.warm_up ?? {}, after.warm_up ?? {}));
   lines.push(...changes('model', before.models?.files ?? {}, after.models?.files ?? {}));
   const [computed, computes] = [before.models?.runtime, after.models?.runtime];
   if (computed !== computes && computed !== undefined && computes !== undefined) {
@@ -102,6 +104,7 @@ const lockSchema = z.strictObject({
   seed: z.number(),
   strategy: z.union([z.string(), z.record(z.string(), sha256)]),
   data: z.record(z.string(), sha256),
+  warm_up: z.record(z.string(), sha256).optional(),
   models: z.strictObject({ runtime: z.string(), files: z.record(z.string(), sha256) }).optional(),
   outside: z.array(z.string()).optional(),
 });

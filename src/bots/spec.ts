@@ -73,7 +73,11 @@ export const dataSchema = z
       .optional()
       .describe('By symbol: CSV or Parquet file relative to this file, or catalog://NAME.'),
     timeframe: z.enum(TIMEFRAME_NAMES).describe('Length of a bar. Finer data is resampled to it.'),
-    from: time.optional().describe('First UTC day or time to use. Default: the start of the data.'),
+    from: time
+      .optional()
+      .describe(
+        'First UTC day or time of the run. Declared indicators also see the bars before it. Default: the start of the data.',
+      ),
     to: time
       .optional()
       .describe('Last UTC day (inclusive) or time to use. Default: the end of the data.'),

@@ -1,16 +1,23 @@
+import { ServiceError } from '../base/errors.ts';
 import { allocateBars } from '../market/bars.ts';
 import type { Params, ParamValues } from './params.ts';
 import type { BarSeries } from './series/declared-series.ts';
 import { SeriesGraph, type DeclaredIndicator } from './series/series-graph.ts';
 import type { Strategy } from './strategy.ts';
 
+/** Returns the declared indicators of a strategy that runs elsewhere. */
+export type DeclareIndicators = (
+  params: ParamValues<Params>,
+  symbols: readonly string[],
+) => readonly DeclaredIndicator[];
+
 /**
  * The indicators that a strategy declares with these parameters, without a run.
  *
- * @throws what `indicators` of the strategy throws.
+ * @throws ServiceError `strategy_failed` if the strategy throws.
  */
 export function declaredIndicators(
-  strategy: Pick<Strategy, 'indicators'>,
+  strategy: Pick<Strategy, 'name' | 'indicators'>,
   params: ParamValues<Params>,
   symbols: readonly string[],
 ): readonly DeclaredIndicator[] {
@@ -22,9 +29,17 @@ export function declaredIndicators(
     cursors: new Int32Array(symbols.length).fill(-1),
     fresh: new Uint8Array(symbols.length),
   });
-  strategy.indicators?.({
-    params: Object.freeze({ ...params }),
-    instruments: series.bars as readonly [BarSeries],
-  });
+  try {
+    strategy.indicators?.({
+      params: Object.freeze({ ...params }),
+      instruments: series.bars as readonly [BarSeries],
+    });
+  } catch (error) {
+    throw new ServiceError(
+      'strategy_failed',
+      `indicators() of strategy ${strategy.name} threw: ${String(error)}`,
+      { cause: error },
+    );
+  }
   return series.outputs;
 }

@@ -12,8 +12,8 @@ export interface EngineInstrument {
   readonly symbol: string;
   /** Bars of the run. */
   readonly bars: Bars;
-  /** `bars`, after earlier ones that only declared indicators see. By default, there are none. */
-  readonly withWarmUp?: Bars | undefined;
+  /** Earlier bars, which only declared indicators see. */
+  readonly warmUp?: Bars | undefined;
 }
 
 export interface EngineSetup<P extends Params = Params> {

@@ -1,10 +1,10 @@
 import { StrategyBroker } from './broker.ts';
+import type { Bars } from '../market/bars.ts';
 import type { EngineSetup } from './engine-setup.ts';
 import type { OrderExecution } from './execution/order-execution.ts';
 import { SimulatedExecution } from './execution/simulated-execution.ts';
 import { VenueExecution } from './execution/venue-execution.ts';
 import { VenueTerms } from './execution/venue-terms.ts';
-import type { ReturnedIndicator } from './series/returned-indicators.ts';
 import { showBar } from './instrument.ts';
 import { MarginCalls } from './margin.ts';
 import { OrderBook } from './orders/order-book.ts';
@@ -84,9 +84,13 @@ export class Engine {
     return this.#run.result();
   }
 
-  /** The indicators that the strategy declared, with their values so far. */
-  indicators(): readonly ReturnedIndicator[] {
-    return this.#run.series?.returned() ?? [];
+  /**
+   * Sets bars before the run, which only declared indicators see, in the order of the instruments.
+   *
+   * @throws RangeError after the first bars.
+   */
+  warmUp(bars: readonly Bars[]): void {
+    this.#run.warmUp(bars);
   }
 
   /**

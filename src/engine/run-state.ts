@@ -1,4 +1,4 @@
-import { appendBar, sliceBars, type Bars } from '../market/bars.ts';
+import { appendBar, followedBy, sliceBars, type Bars } from '../market/bars.ts';
 import type { EngineConfig } from './config.ts';
 import type { EngineSetup } from './engine-setup.ts';
 import { hideBar, Instrument, lengthen, showBar } from './instrument.ts';
@@ -85,7 +85,9 @@ export class RunState {
     const symbols = instruments.map(({ symbol }) => symbol);
     this.config = config;
     this.histories = instruments.map(({ bars }) => bars);
-    this.withWarmUp = instruments.map(({ bars, withWarmUp = bars }) => withWarmUp);
+    this.withWarmUp = instruments.map(({ bars, warmUp }) =>
+      warmUp === undefined ? bars : followedBy(warmUp, bars),
+    );
     this.instruments = instruments.map(
       ({ symbol, bars }, index) => new Instrument(symbol, index, bars, signals),
     );
@@ -123,6 +125,16 @@ export class RunState {
   isStale({ time }: Instrument): boolean {
     const at = this.step - STEPS_TO_FREEZE;
     return at >= 0 && this.times[at]! > time;
+  }
+
+  /**
+   * Sets the bars before the run, in the order of the instruments.
+   *
+   * @throws RangeError after the first bars.
+   */
+  warmUp(bars: readonly Bars[]): void {
+    if (this.stepCount > 0) throw new RangeError('bars before the run must come before its bars');
+    for (const [index, before] of bars.entries()) this.withWarmUp[index] = before;
   }
 
   /**

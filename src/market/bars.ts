@@ -52,6 +52,28 @@ export function sliceBars(bars: Bars, from: number, to: number): Bars {
   };
 }
 
+/** Returns the bars of both, which share memory with them if they are adjacent in it. */
+export function followedBy(before: Bars, after: Bars): Bars {
+  if (after.length === 0) return before;
+  const isAdjacent = BAR_COLUMNS.every((name) => {
+    const [one, other] = [before[name], after[name]];
+    return one.buffer === other.buffer && one.byteOffset + one.byteLength === other.byteOffset;
+  });
+  if (!isAdjacent) return joinBars(before, after);
+  const length = before.length + after.length;
+  const columnOf = ({ buffer, byteOffset }: Float64Array<SharedArrayBuffer>) =>
+    new Float64Array(buffer, byteOffset, length);
+  return {
+    length,
+    time: columnOf(before.time),
+    open: columnOf(before.open),
+    high: columnOf(before.high),
+    low: columnOf(before.low),
+    close: columnOf(before.close),
+    volume: columnOf(before.volume),
+  };
+}
+
 /**
  * Returns `bars` with one later bar appended. The columns are shared with `bars`, which must not be
  * appended to again. They double when full, so they may be longer than `length`.

@@ -15,6 +15,7 @@ import { isAdjustedClose } from './header.ts';
 import { readBars, type BarFile, type ReadOptions } from './read-bars.ts';
 import { bucketOf, resample } from './resample.ts';
 import { keepBars } from './rows.ts';
+import { warmUpBars, type WarmUpBars } from './warm-up-bars.ts';
 import { parseWindow } from './bar-time.ts';
 import {
   barSpacing,
@@ -32,10 +33,14 @@ export interface LoadOptions extends ReadOptions {
   readonly timeframe?: string | undefined;
   /** `drop` skips bad rows; by default they are an error. */
   readonly repair?: 'drop' | undefined;
+  /** Whether indicators need the bars before the window. */
+  readonly warmUp?: boolean | undefined;
 }
 
 export interface Dataset {
   readonly bars: Bars;
+  /** Bars before the window, if they were requested. */
+  readonly warmUp: WarmUpBars | undefined;
   readonly timeframe: Timeframe;
   /** See `barsDigest`. */
   readonly digest: string;
@@ -98,6 +103,7 @@ export async function loadDataset(options: LoadOptions): Promise<Dataset> {
   const hasVolume = manifest?.columns.includes('volume') ?? file.layout.volume !== undefined;
   return {
     bars,
+    warmUp: options.warmUp ? warmUpBars(file, timeframe, bars, { ...options, own }) : undefined,
     timeframe,
     digest: barsDigest(bars),
     gaps: findGaps(source, own ?? timeframe),

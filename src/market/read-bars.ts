@@ -2,7 +2,7 @@ import { open } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import type { DuckDBConnection } from '@duckdb/node-api';
 import { ServiceError, isSystemError } from '../base/errors.ts';
-import { allocateBars, BAR_COLUMNS, extendBars, sliceBars } from './bars.ts';
+import { allocateBars, BAR_COLUMNS, extendBars, sliceBars, type Bars } from './bars.ts';
 import { csvTable, malformedCsv, openCsv, type CsvFile } from './csv-file.ts';
 import { CHUNK_ROWS, doublesOf, quoteName, quotePath, withDuckDB } from './duckdb.ts';
 import { findColumns, isAdjustedClose, type ColumnNames, type Layout } from './header.ts';
@@ -28,6 +28,8 @@ export interface ReadOptions {
  */
 export interface BarFile extends FileBars {
   readonly path: string;
+  /** Unchecked bars in the rows directly before the window. */
+  readonly before: FileBars;
   /** Undefined for Parquet. */
   readonly csv: CsvFile | undefined;
   readonly layout: Layout;
@@ -67,6 +69,7 @@ export async function readBars(path: string, options: ReadOptions = {}): Promise
       return {
         ...inWindow,
         path: file,
+        before: { ...inFile, bars: rowsBefore(bars, inWindow, window.from) },
         csv,
         layout,
         unused: await unusedColumns(connection, table, layout),
@@ -77,6 +80,15 @@ export async function readBars(path: string, options: ReadOptions = {}): Promise
       throw (csv && malformedCsv(csv, error)) ?? unreadable(file, error);
     }
   });
+}
+
+/** Rows of times before the window; none unless all rows after them are in the window. */
+function rowsBefore(bars: Bars, { bars: inWindow, rowOf }: FileBars, from: number): Bars {
+  const first = rowOf(0) - 1;
+  // Rows that are not adjacent were moved over those before them.
+  const isAdjacent = rowOf(inWindow.length - 1) - first === inWindow.length;
+  const isBefore = bars.time.subarray(0, first).every((time) => time < from);
+  return sliceBars(bars, 0, isAdjacent && isBefore ? first : 0);
 }
 
 async function sniff(path: string): Promise<'parquet' | 'gzip' | 'text'> {

@@ -153,11 +153,11 @@ function runDeclared(
     ({ time, open, high, low, close, volume }) => [time, open, high, low, close, volume] as const,
   );
   const all = barsFromRows(rows);
-  const history = [{ symbol: 'X', bars: sliceBars(all, warmUp, all.length), withWarmUp: all }];
   const before = sliceBars(all, 0, warmUp);
+  const history = [{ symbol: 'X', bars: sliceBars(all, warmUp, all.length), warmUp: before }];
   const seen: number[][] = [];
   const engine = new Engine({
-    instruments: isLive ? [{ symbol: 'X', bars: allocateBars(0), withWarmUp: before }] : history,
+    instruments: isLive ? [{ symbol: 'X', bars: allocateBars(0), warmUp: before }] : history,
     strategy: defineStrategy({
       name: 'reader',
       description: 'Reads declared series.',
@@ -181,7 +181,7 @@ function runDeclared(
 
 function warmUpOf(declare: IndicatorCase['declare']): WarmUp {
   const indicators = ({ instruments: [bars] }: IndicatorContext) => declare(bars);
-  const declared = declaredIndicators({ indicators }, {}, ['X']);
+  const declared = declaredIndicators({ name: 'x', indicators }, {}, ['X']);
   return together(...declared.map(({ warmUp }) => warmUp));
 }
 

@@ -1,5 +1,6 @@
 import type { DataReading } from '../../bots/data-checks.ts';
 import type { Bot, BotCheck, LoadModule } from '../../bots/load-bot.ts';
+import type { WarmUpReport } from '../../bots/warm-up.ts';
 import { ServiceError, formatProblem, type Problem } from '../../base/errors.ts';
 import { formatCountOf } from '../../base/format.ts';
 import { DATA_OPTIONS } from '../data-options.ts';
@@ -12,6 +13,8 @@ interface FileReport {
   readonly hash: string | null;
   readonly problems: readonly Problem[];
   readonly notes: readonly string[];
+  /** History that declared indicators need; absent without any, and if there are problems. */
+  readonly warm_up?: WarmUpReport | undefined;
 }
 
 export const verb = defineVerb({
@@ -88,7 +91,8 @@ async function report(file: string, load: LoadModule, reading: DataReading): Pro
     ];
     const hash = problems.length === 0 ? check.bot!.hash : null;
     const notes = [...(check.bot?.notes ?? []), ...data.notes];
-    return { file, valid: problems.length === 0, hash, problems, notes };
+    const warmUp = data.warmUp && { warm_up: data.warmUp };
+    return { file, valid: problems.length === 0, hash, problems, notes, ...warmUp };
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error;
     const message = [error.message, error.remedy].filter(Boolean).join('. ');

@@ -53,7 +53,6 @@ export function cci(bars: Pick<BarSeries, 'high' | 'low' | 'close'>, period = 20
 export const CCI: IndicatorKind<[period: number], Cci, 'value'> = {
   name: 'cci',
   lines: ['value'],
-  scale: 'own',
   start: (period) => new Cci(period),
   warmUp: (period) => ofWindow(period),
   fill(machine, [high, low, close], [value], from, to) {

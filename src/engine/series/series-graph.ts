@@ -8,7 +8,6 @@ import {
   type Declarations,
   type Lines,
 } from './declared-series.ts';
-import { drawColumn, drawLine, namesOf, type ReturnedIndicator } from './returned-indicators.ts';
 import { INDICATOR_KINDS } from '../indicators/indicator-kinds.ts';
 import { PACKAGE_VERSION } from '../version.ts';
 import type { SharedComputations } from './shared-computations.ts';
@@ -33,7 +32,6 @@ export interface DeclaredIndicator {
 
 /** An indicator of this run. */
 interface Node extends DeclaredIndicator {
-  readonly kind: Pick<IndicatorKind<never, unknown, string>, 'name' | 'lines'>;
   readonly computation: Computation;
   readonly clock: Clock;
   readonly inputs: readonly Series[];
@@ -60,7 +58,6 @@ export class SeriesGraph {
       this.#declare(kind, inputs, params),
   });
   #isClosed = false;
-  #returned: unknown;
 
   /** @param shared is extended by the computations of this run. */
   constructor(source: SeriesSource, shared?: SharedComputations) {
@@ -73,20 +70,18 @@ export class SeriesGraph {
     this.bars = this.#barClocks.map((clock, index) => {
       const columns = BAR_COLUMNS.map((name): [string, Series] => {
         const key = `${clock.key}.${name}`;
-        const owner = symbols.length === 1 ? '' : symbols[index]!;
-        const state = { declarations: this.#declarations, key, clock, warmUp: ofWindow(1) };
-        const drawing = drawColumn(name, owner);
-        return [name, new Series({ ...state, drawing, column: clock.bars[name] })];
+        const label = symbols.length === 1 ? name : `${symbols[index]}.${name}`;
+        const state = { declarations: this.#declarations, key, label, warmUp: ofWindow(1) };
+        return [name, new Series({ ...state, clock, column: clock.bars[name] })];
       });
       const entries = [['symbol', symbols[index]!], ...columns];
       return Object.freeze(Object.fromEntries(entries) as BarSeries);
     });
   }
 
-  /** Ends the declarations. @param returned the result of `indicators` of the strategy */
-  close(returned: unknown): void {
+  /** Ends the declarations. */
+  close(): void {
     this.#isClosed = true;
-    this.#returned = returned;
     for (const clock of this.#barClocks) clock.begin();
     for (const clock of this.#jointClocks.values()) clock.begin();
   }
@@ -94,7 +89,9 @@ export class SeriesGraph {
   /** The declared indicators that are no inputs of others. */
   get outputs(): readonly DeclaredIndicator[] {
     const inputs = new Set(this.#nodes.flatMap((node) => node.inputs));
-    return this.#nodes.filter(({ lines }) => !lines.some((line) => inputs.has(line)));
+    return this.#nodes
+      .filter(({ lines }) => !lines.some((line) => inputs.has(line)))
+      .map(({ label, warmUp }) => ({ label, warmUp }));
   }
 
   /** Computes all series up to the bars of `time`. */
@@ -116,23 +113,6 @@ export class SeriesGraph {
   /** Moves series of several instruments to the current step. */
   advance(): void {
     for (const clock of this.#jointClocks.values()) clock.advance();
-  }
-
-  /** The indicators that the strategy returned, in order of declaration. */
-  returned(): ReturnedIndicator[] {
-    const names = namesOf(this.#returned);
-    return this.#nodes.flatMap(({ kind, label, clock, lines }) => {
-      const found = lines.flatMap((series, place) => {
-        const name = names.get(series);
-        const { column, drawing } = stateOf(series);
-        if (name === undefined || drawing.scale === 'none') return [];
-        const values = column.subarray(0, clock.length);
-        return [{ name, line: kind.lines[place]!, scale: drawing.scale, values }];
-      });
-      return found.length === 0
-        ? []
-        : [{ kind: kind.name, label, lines: found, bars: clock.entryBars() }];
-    });
   }
 
   #declare(name: string, inputs: readonly Series[], params: readonly unknown[]): Lines<string> {
@@ -157,21 +137,22 @@ export class SeriesGraph {
     const known = this.#declared.get(key);
     if (known !== undefined) return known;
     const computation = this.#compute(key, kind, clock, params);
-    const warmUp = inTurn(
-      together(...inputs.map((input) => stateOf(input).warmUp)),
-      kind.warmUp(...params),
-    );
+    const states = inputs.map(stateOf);
+    const label =
+      kind.name === ALIGNMENT
+        ? states[0]!.label
+        : `${kind.name}(${[...states.map((state) => state.label), ...params].join()})`;
+    const warmUp = inTurn(together(...states.map((state) => state.warmUp)), kind.warmUp(...params));
     const lines = kind.lines.map((line, place) => {
-      const drawing =
-        kind.name === ALIGNMENT
-          ? stateOf(inputs[0]!).drawing
-          : drawLine(kind, { line, key, inputs, params });
       const column = computation.columns[place]!;
-      const declarations = this.#declarations;
-      return new Series({ declarations, key: `${key}.${line}`, warmUp, clock, drawing, column });
+      const state = { declarations: this.#declarations, key: `${key}.${line}`, warmUp, clock };
+      return new Series({
+        ...state,
+        label: kind.lines.length === 1 ? label : `${label}.${line}`,
+        column,
+      });
     });
-    const label = stateOf(lines[0]!).drawing.owner;
-    this.#nodes.push({ kind, label, warmUp, computation, clock, inputs, lines });
+    this.#nodes.push({ label, warmUp, computation, clock, inputs, lines });
     const byName = Object.fromEntries(kind.lines.map((line, place) => [line, lines[place]!]));
     const declared = Object.freeze(byName) as Lines<L>;
     this.#declared.set(key, declared);
@@ -232,7 +213,6 @@ function alignment(
   return {
     name: ALIGNMENT,
     lines: ['value'],
-    scale: 'input',
     start: () => joint,
     warmUp: () => ofWindow(1),
     fill(_, [input], [value], from, to) {

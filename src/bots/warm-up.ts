@@ -1,0 +1,77 @@
+import { declaredIndicators } from '../engine/declared-indicators.ts';
+import type { DeclaredIndicator } from '../engine/series/series-graph.ts';
+import { barsOf } from '../engine/series/warm-up.ts';
+import { formatCountOf } from '../base/format.ts';
+import type { Bot } from './load-bot.ts';
+
+/** History that the declared indicators of a bot need before its run, in bars. */
+export interface WarmUpNeed {
+  /** Bars with which all are ready at the first bar of the run, and at the one before it. */
+  readonly needed: number;
+  readonly indicators: readonly IndicatorNeed[];
+}
+
+interface IndicatorNeed {
+  /** For example `ema(close,20)`. */
+  readonly indicator: string;
+  /** Bars until it is ready. */
+  readonly ready: number;
+  /** Bars before which others have an influence below 1e-9; null if all bars have more. */
+  readonly settled: number | null;
+}
+
+export function hasIndicators({ strategy, declare }: Bot): boolean {
+  return strategy.indicators !== undefined || declare !== undefined;
+}
+
+/**
+ * Returns undefined for a strategy without declared indicators.
+ *
+ * @throws ServiceError `strategy_failed` or `strategy_timeout` if it cannot declare them.
+ */
+export function warmUpNeed(bot: Bot, barMs: number): WarmUpNeed | undefined {
+  if (!hasIndicators(bot)) return undefined;
+  const { strategy, declare, params, spec } = bot;
+  const { symbols } = spec.spec.universe;
+  const declared = declare?.(params, symbols) ?? declaredIndicators(strategy, params, symbols);
+  const indicators = declared.map((indicator) => needOf(indicator, barMs));
+  return { needed: Math.max(0, ...indicators.map(({ ready }) => ready)), indicators };
+}
+
+function needOf(
+  { label, warmUp: { ready, settled } }: DeclaredIndicator,
+  barMs: number,
+): IndicatorNeed {
+  const bars = barsOf(settled, barMs);
+  return {
+    indicator: label,
+    ready: barsOf(ready, barMs),
+    settled: Number.isFinite(bars) ? bars : null,
+  };
+}
+
+/** `warm_up` of a file in `validate --json`. */
+export interface WarmUpReport extends WarmUpNeed {
+  /** Bars of the data before the window, by symbol. */
+  readonly given: Readonly<Record<string, number>>;
+}
+
+/** Sentences about the bars before a window, and indicators that depend on more of them. */
+export function describeWarmUp(
+  { needed, indicators }: WarmUpNeed,
+  given: WarmUpReport['given'],
+): string[] {
+  const least = Math.min(...Object.values(given));
+  const counts = Object.entries(given).map(([symbol, bars]) => `${symbol} ${bars}`);
+  const bars = formatCountOf(needed, 'bar');
+  return [
+    `The indicators need ${bars} before the window, and the data have: ${counts.join(', ')}.`,
+    ...indicators.flatMap(({ indicator, settled }) => {
+      if (settled === null) return [`${indicator} depends on all bars since the first.`];
+      if (settled <= Math.max(least, needed)) return [];
+      return [
+        `${indicator} depends on the first bars: their influence is below 1e-9 after ${formatCountOf(settled, 'bar')}.`,
+      ];
+    }),
+  ];
+}

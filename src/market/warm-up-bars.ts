@@ -1,0 +1,79 @@
+import { ServiceError } from '../base/errors.ts';
+import { formatTime } from './bar-time.ts';
+import { sliceBars, type Bars } from './bars.ts';
+import { canDrop, checkBars } from './check-bars.ts';
+import type { BarFile } from './read-bars.ts';
+import { resample } from './resample.ts';
+import { keepBars } from './rows.ts';
+import { barSpacing, timeframeOfSpacing, type Timeframe } from './timeframe.ts';
+
+interface WarmUpOptions {
+  /** `drop` skips bad rows; by default, only the bars after the last one are used. */
+  readonly repair?: 'drop' | undefined;
+  /** Timeframe of the bars in the file; undefined if they are irregular. */
+  readonly own: Timeframe | undefined;
+}
+
+/** Bars before a window, which can feed the indicators of a run over it. */
+export interface WarmUpBars {
+  readonly bars: Bars;
+  /** Sentences about bars that cannot be used. */
+  readonly notes: readonly string[];
+}
+
+/**
+ * Returns the good bars of a file before its window, resampled like the window.
+ *
+ * @param window bars of the window, at least one.
+ */
+export function warmUpBars(
+  { before, tooLong }: BarFile,
+  timeframe: Timeframe,
+  window: Bars,
+  { repair, own }: WarmUpOptions,
+): WarmUpBars {
+  const good = goodBars(before, tooLong, repair);
+  const notes =
+    good.length < before.bars.length && repair === undefined
+      ? ['Indicators do not use the bars before the last bad row before the window.']
+      : [];
+  if (own?.name === timeframe.name && hasOtherSpacing(good, own)) {
+    return { bars: sliceBars(good, 0, 0), notes: [otherSpacing(window)] };
+  }
+  if (own?.name === timeframe.name || good.length === 0) return { bars: good, notes };
+  try {
+    const bars = resample(good, timeframe);
+    // A bar that began before the window continues in it, so its part before is no bar.
+    const isWhole = bars.time[bars.length - 1]! < window.time[0]!;
+    return { bars: sliceBars(bars, 0, isWhole ? bars.length : bars.length - 1), notes };
+  } catch (error) {
+    if (!(error instanceof ServiceError)) throw error;
+    return { bars: sliceBars(good, 0, 0), notes: [otherSpacing(window)] };
+  }
+}
+
+function goodBars(
+  before: BarFile['before'],
+  tooLong: BarFile['tooLong'],
+  repair: 'drop' | undefined,
+): Bars {
+  const { bars } = before;
+  const report = checkBars(before, tooLong);
+  if (report.badRows === 0) return bars;
+  if (repair === 'drop' && canDrop(report)) return keepBars(before, (i) => !report.isBad(i)).bars;
+  let first = bars.length;
+  while (first > 0 && !report.isBad(first - 1)) first -= 1;
+  return sliceBars(bars, first, bars.length);
+}
+
+/** With fewer bars, the usual distance between two bars is unknown. */
+const ENOUGH_BARS = 10;
+
+function hasOtherSpacing(bars: Bars, own: Timeframe): boolean {
+  if (bars.length < ENOUGH_BARS) return false;
+  return timeframeOfSpacing(barSpacing(bars) ?? Number.NaN)?.name !== own.name;
+}
+
+function otherSpacing(window: Bars): string {
+  return `The bars before ${formatTime(window.time[0]!)} have another timeframe, so indicators do not use them.`;
+}

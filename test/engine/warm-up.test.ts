@@ -1,0 +1,149 @@
+/** Declared indicators that begin before the run. */
+import fc from 'fast-check';
+import { expect, it } from 'vitest';
+import { declaredIndicators } from '../../src/engine/declared-indicators.ts';
+import { Engine } from '../../src/engine/engine.ts';
+import type { EngineInstrument } from '../../src/engine/engine-setup.ts';
+import { correlation } from '../../src/engine/indicators/correlation.ts';
+import { ema } from '../../src/engine/indicators/ema.ts';
+import { macd } from '../../src/engine/indicators/macd.ts';
+import { obv } from '../../src/engine/indicators/obv.ts';
+import { ratio } from '../../src/engine/indicators/arithmetic.ts';
+import { rsi } from '../../src/engine/indicators/rsi.ts';
+import { above, any, crossedAbove, crossing, every } from '../../src/engine/series/condition.ts';
+import type { BarSeries } from '../../src/engine/series/declared-series.ts';
+import { defineStrategy } from '../../src/engine/strategy.ts';
+import { stepsOf } from '../../src/engine/steps.ts';
+import { allocateBars, barsFromRows, sliceBars, type Bars } from '../../src/market/bars.ts';
+import { seededRandom } from './indicator-contract.ts';
+import { DAY, ENGINE_DEFAULTS, START } from './market.ts';
+
+/** A random walk in which some days have no bar. */
+function market(seed: number, days: number): Bars {
+  const random = seededRandom(seed);
+  let price = 50;
+  const rows = Array.from({ length: days }, (_, day) => {
+    price *= 1 + 0.06 * (random() - 0.5);
+    const volume = Math.round(1000 * random());
+    return [START + day * DAY, price, price * 1.01, price * 0.99, price, volume] as const;
+  });
+  return barsFromRows(rows.filter(() => random() < 0.8));
+}
+
+/** Orders where averages cross, or two markets move together, from `begin` on. */
+function strategyFrom(begin: number, isWaking: boolean) {
+  return defineStrategy({
+    name: 'crosser',
+    description: 'Trades from a given time on.',
+    params: {},
+    indicators: ({ instruments }) => {
+      const [first] = instruments;
+      const last = instruments.at(-1)!;
+      return {
+        fast: ema(rsi(first.close, 3), 2),
+        slow: macd(first.close, 2, 4, 3).signal,
+        balance: obv(first),
+        likeness: correlation(first.close, ratio(first.close, last.open), 4),
+      };
+    },
+    wakeOn: ({ fast, balance, likeness }) =>
+      isWaking ? any(crossing(fast, 50), above(balance, 0), above(likeness, 0.5)) : every(1),
+    create({ indicators: { fast, slow, balance, likeness }, instruments: [asset], broker }) {
+      return {
+        onBar() {
+          if (asset.time < begin || !asset.fresh) return;
+          if (crossedAbove(fast, 50)) broker.target(asset, slow.value > 0 ? 1 : 0.5);
+          else if (likeness.value > 0.5 || balance.value > 0) broker.target(asset, 0);
+        },
+      };
+    },
+  });
+}
+
+interface Run {
+  readonly lines: readonly string[];
+  readonly equity: readonly number[];
+}
+
+function run(
+  instruments: readonly EngineInstrument[],
+  begin: number,
+  { isWaking = false, isLive = false }: { isWaking?: boolean; isLive?: boolean } = {},
+): Run {
+  const strategy = strategyFrom(begin, isWaking);
+  const setup = { strategy, params: {}, config: ENGINE_DEFAULTS };
+  const engine = new Engine({
+    ...setup,
+    instruments: isLive
+      ? instruments.map(({ symbol }) => ({ symbol, bars: allocateBars(0) }))
+      : instruments,
+  });
+  if (isLive) {
+    engine.warmUp(instruments.map(({ warmUp }) => warmUp!));
+    for (const step of stepsOf(instruments)) {
+      engine.append(step);
+      engine.advance(1);
+    }
+  } else while (engine.advance(11));
+  const { journal, equity, time } = engine.result();
+  const from = time.findIndex((at) => at >= begin);
+  return {
+    lines: [...journal.events()].map((event) => JSON.stringify(event)),
+    equity: [...equity.subarray(from)],
+  };
+}
+
+function cut(symbol: string, bars: Bars, begin: number): EngineInstrument {
+  const first = bars.time.findIndex((time) => time >= begin);
+  return {
+    symbol,
+    bars: sliceBars(bars, first, bars.length),
+    warmUp: sliceBars(bars, 0, first),
+  };
+}
+
+it('a run after earlier bars equals a run over all of them that does not trade before', () => {
+  let fills = 0;
+  fc.assert(
+    fc.property(fc.nat(), fc.integer({ min: 0, max: 40 }), fc.boolean(), (seed, days, isPair) => {
+      const markets = [market(seed, 80), ...(isPair ? [market(seed + 1, 80)] : [])];
+      const whole = markets.map((bars, index) => ({ symbol: `S${index}`, bars }));
+      const begin = START + days * DAY;
+      const parts = whole.map(({ symbol, bars }) => cut(symbol, bars, begin));
+      const idle = run(whole, begin);
+      fills += idle.lines.length;
+      expect(run(parts, begin)).toEqual(idle);
+      expect(run(parts, begin, { isWaking: true })).toEqual(idle);
+      expect(run(parts, begin, { isLive: true })).toEqual(idle);
+      expect(run(parts, begin, { isLive: true, isWaking: true })).toEqual(idle);
+    }),
+  );
+  expect(fills).toBeGreaterThan(100);
+});
+
+it('bars before the run must come before its bars', () => {
+  const { bars, warmUp } = cut('X', market(1, 20), START + 9 * DAY);
+  const engine = new Engine({
+    instruments: [{ symbol: 'X', bars }],
+    strategy: strategyFrom(0, false),
+    params: {},
+    config: ENGINE_DEFAULTS,
+  });
+  expect(() => engine.warmUp([warmUp!])).toThrow(RangeError);
+});
+
+it('an indicator of indicators waits for each in turn, and hides those that it reads', () => {
+  const indicators = ({ instruments: [a, b] }: { instruments: readonly BarSeries[] }) => [
+    ema(rsi(a!.close, 14), 5),
+    ratio(a!.close, b!.close),
+    macd(a!.close).signal,
+    obv(a!),
+  ];
+  const declared = declaredIndicators({ name: 'x', indicators }, {}, ['A', 'B']);
+  expect(declared.map(({ label, warmUp: { ready, settled } }) => [label, ready, settled])).toEqual([
+    ['ema(rsi(A.close,14),5)', { entries: 19, days: 0 }, { entries: 351, days: 0 }],
+    ['ratio(A.close,B.close)', { entries: 1, days: 0 }, { entries: 1, days: 0 }],
+    ['macd(A.close,12,26,9)', { entries: 34, days: 0 }, { entries: 397, days: 0 }],
+    ['obv(A.close,A.volume)', { entries: 1, days: 0 }, { entries: Infinity, days: 0 }],
+  ]);
+});
