@@ -34,7 +34,6 @@ export function memoryJournal(onEvents: (events: readonly SessionEvent[]) => voi
       return rules;
     },
     latches: 0,
-    epoch: 1,
     get end() {
       return end;
     },

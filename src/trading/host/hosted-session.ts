@@ -53,8 +53,6 @@ export class HostedSession {
   session: TradingSession | undefined;
   /** Recorded orders that have not ended, as far as is known, until the session is restored. */
   unrestored: SessionState['working'] = [];
-  /** Recorded epoch, until the session is restored. */
-  unrestoredEpoch = 1;
   #life: SessionLife;
   readonly #host: SessionHost;
   #events: SessionEvent[] = [];
@@ -162,8 +160,7 @@ export class HostedSession {
    * to another runner.
    */
   get epoch(): number {
-    if (this.session !== undefined) return this.session.supervised.epoch;
-    return Math.max(this.unrestoredEpoch, this.#life.supervision?.database_epoch ?? 1);
+    return this.session?.supervised.epoch ?? this.#life.supervision?.database_epoch ?? 1;
   }
 
   /** Why the session failed; undefined if it did not. */

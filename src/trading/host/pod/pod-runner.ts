@@ -52,7 +52,6 @@ export class PodRunner {
       write: (batch) => this.#write(batch),
     });
     this.hosted.unrestored = journal.state?.working ?? [];
-    this.hosted.unrestoredEpoch = journal.epoch;
     this.work = new BackgroundWork(options, this.hosted, signal);
     this.status = new RunnerStatus(options, this.hosted, this.work);
     this.work.server = this.#connectToServer(signal);

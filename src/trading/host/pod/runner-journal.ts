@@ -26,7 +26,6 @@ export interface LoggedEnd {
 }
 
 const LATCHED = 'account.latched';
-const EPOCH_SET = 'control.epoch_set';
 const ARCHIVE_EVERY = 10_000;
 const MOST_EVENTS = 512;
 /** A server accepts twice as much, including the state. */
@@ -80,8 +79,6 @@ export class RunnerJournal {
   end: LoggedEnd | undefined;
   /** Count of latches because the venue held too little. */
   latches = 0;
-  /** Newest recorded epoch of the server's database. */
-  epoch = 1;
   readonly #store: JournalStore;
   readonly #directory: string;
   readonly #deploymentId: string;
@@ -98,10 +95,8 @@ export class RunnerJournal {
   static async load(store: JournalStore, directory: string, owner: Owner): Promise<RunnerJournal> {
     const cuts: number[] = [];
     const journal = new RunnerJournal(store, directory, owner, cuts);
-    const kinds = ['batch.cut', LATCHED, EPOCH_SET];
-    for await (const { kind, payload } of store.rows(0, undefined, kinds)) {
+    for await (const { kind, payload } of store.rows(0, undefined, ['batch.cut', LATCHED])) {
       if (kind === 'batch.cut') cuts.push((JSON.parse(payload) as Cut).through);
-      else if (kind === EPOCH_SET) journal.epoch = (JSON.parse(payload) as { epoch: number }).epoch;
       else if (isOwnLatch(JSON.parse(payload) as object)) journal.latches += 1;
     }
     Object.assign(journal, splitState(await store.latest('session.state')));

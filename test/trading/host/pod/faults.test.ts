@@ -210,45 +210,17 @@ test.each(['stopped', 'halted', 'failed'] as const)(
   },
 );
 
-test('a runner that is stopped before its session is restored cancels orders of its newest epoch', async () => {
+test('without its log, a runner cancels orders of its server that reach the venue after it found none', async () => {
   const script = await newScript();
-  const first = await script.start();
   script.controls = { ...script.controls, database_epoch: 2 };
-  const kinds = () =>
-    [...script.batches.values()].flatMap(({ events }) => events).map((one) => one.kind);
-  await until(() => kinds().includes('control.epoch_set'));
-  script.closes.push(ACTS.limit);
-  await until(() => statuses(script)[0] === 'open' && first.state()?.working.length === 1);
-  expect([...script.orders.keys()]).toEqual([clientOrderId(DEPLOYMENT, 1, 2)]);
-  await first.kill();
-  script.controls = { ...script.controls, database_epoch: 1 };
-  script.holdInputs = true;
-  const second = await script.start({ cancelWithinMs: 500 });
-  second.stop();
-  await second.done;
-  expect(statuses(script)).toEqual(['canceled']);
-});
-
-test('without its log, a runner cancels orders that reach the venue after it found none', async () => {
-  const script = await newScript();
-  let isLate = true;
+  const client_order_id = clientOrderId(DEPLOYMENT, 7, 2);
+  const id = { order: 7, client_order_id };
+  const made = { ...id, symbol: BTC, side: 'buy', type: 'limit', quantity: 1 } as VenueOrder;
+  const nothing = { filled: 0, cost: 0, fee: 0, fee_units: 0 };
+  const placed = { ...id, ...nothing, status: 'open', time: Date.now(), made } as const;
   script.moment = async (what, when) => {
-    if (what !== 'openOrders' || when !== 'after' || !isLate) return;
-    isLate = false;
-    const client_order_id = clientOrderId(DEPLOYMENT, 7);
-    const made = {
-      order: 7,
-      client_order_id,
-      symbol: BTC,
-      side: 'buy',
-      type: 'limit',
-      quantity: 1,
-    };
-    script.orders.set(client_order_id, {
-      ...{ order: 7, client_order_id, status: 'open', filled: 0, cost: 0, fee: 0, fee_units: 0 },
-      time: Date.now(),
-      made: made as VenueOrder,
-    });
+    if (what !== 'openOrders' || when !== 'after' || script.orders.size > 0) return;
+    script.orders.set(client_order_id, placed);
   };
   const life = await script.start({ settleMs: 500 });
   const error = new ServiceError('conflict', 'the log is lost', { reason: 'log_lost' });

@@ -59,8 +59,6 @@ export interface Script {
   controls: RunnerAnswer['controls'];
   mayTrade: boolean;
   hasClaim: boolean;
-  /** Whether a new session never receives its recorded inputs. */
-  holdInputs: boolean;
   moment: Moment;
   /** Batches as first reported, by number. */
   readonly batches: Map<number, SessionBatch>;
@@ -183,7 +181,6 @@ export async function newScript(): Promise<Script> {
     controls: { thresholds: {}, permits: [], latches_lifted: 0 },
     mayTrade: true,
     hasClaim: true,
-    holdInputs: false,
     moment: async () => {},
     batches,
     wrongs: [],
@@ -293,16 +290,10 @@ export async function newScript(): Promise<Script> {
         get latches() {
           return real.latches;
         },
-        get epoch() {
-          return real.epoch;
-        },
         get end() {
           return real.end;
         },
-        async *inputs() {
-          if (script.holdInputs) await new Promise(() => {});
-          yield* real.inputs();
-        },
+        inputs: () => real.inputs(),
         append: (events, state, taken) =>
           at('append', async () => {
             await real.append(events, state, taken);
