@@ -77,14 +77,22 @@ export interface RunningTask extends Claim {
   readonly heartbeat_at: number;
 }
 
-/** The running tasks of a worker, or of all workers. */
-export async function listRunningTasks(db: Db, worker_id?: string): Promise<RunningTask[]> {
+/**
+ * The running tasks of a worker, or of all workers.
+ * @param silentSince if given, only tasks without a heartbeat since then, ms since the Unix epoch.
+ */
+export async function listRunningTasks(
+  db: Db,
+  worker_id?: string,
+  silentSince?: number,
+): Promise<RunningTask[]> {
   let query = db
     .selectFrom('tasks')
     .select(['task_id', 'kind', 'bot_id', 'version', 'deployment_id', 'attempts', 'input'])
     .select(['worker_id', 'heartbeat_at'])
     .where('status', '=', 'running');
   if (worker_id !== undefined) query = query.where('worker_id', '=', worker_id);
+  if (silentSince !== undefined) query = query.where('heartbeat_at', '<', silentSince);
   return query.$narrowType<{ worker_id: string; heartbeat_at: number }>().execute();
 }
 

@@ -187,8 +187,8 @@ class Runner {
       if (isCanceled) own?.stop('canceled');
       else own?.wrapUp();
     }
+    await this.#releaseUnknownClaims();
     if (this.#isDatabaseDown) {
-      await this.#releaseUnknownClaims();
       this.#silence.reset();
       this.#share.reset();
       this.#isDatabaseDown = false;
@@ -204,10 +204,14 @@ class Runner {
     for (const kind of this.#kinds) await this.#claimQueued(kind);
   }
 
-  /** Releases tasks that this worker claimed unknowingly, because the answer to its claim was lost. */
+  /**
+   * Releases tasks that this worker does not run: the answer to its claim was lost, or a halt rejected
+   * the record of a session, but could not end it.
+   */
   async #releaseUnknownClaims(): Promise<void> {
     const { storage, clock } = this.#service;
-    for (const task of await listRunningTasks(storage.read, this.#worker_id)) {
+    const silentSince = this.#isDatabaseDown ? undefined : clock() - DEAD_AFTER_MS;
+    for (const task of await listRunningTasks(storage.read, this.#worker_id, silentSince)) {
       if (this.#own.has(task.task_id)) continue;
       await storage.write((tx) => returnToQueue(tx, task, clock(), 'claim_lost'));
     }

@@ -36,7 +36,7 @@ export class OrderReader {
     }
     const times = [answer.lastUpdateTimestamp, answer.lastTradeTimestamp, answer.timestamp];
     const trades = filled > 0 ? await this.#allTrades(symbol, answer, filled, options) : [];
-    const fees = await this.#feesOf(symbol, trades, options);
+    const fees = await this.#feesOf(symbol, trades, answer.timestamp, options);
     // More may have been filled since the query.
     const traded = sumOf(trades, ({ amount }) => amount);
     const isMore = traded > filled && !isSame(traded, filled);
@@ -97,20 +97,23 @@ export class OrderReader {
     }
   }
 
+  /** @param placed time of the order, by which trades without a time are priced, ms since epoch. */
   async #feesOf(
     symbol: string,
     trades: readonly ClientTrade[],
+    placed: number | undefined,
     options?: AskOptions,
   ): Promise<Pick<VenueReport, 'fee' | 'fee_units'>> {
     const base = this.#markets.baseOf(symbol);
     const { currency: account } = this.#client.options;
     let fee = 0;
     let fee_units = 0;
-    for (const { fee: taken, timestamp = Date.now() } of trades) {
+    for (const { fee: taken, timestamp = placed } of trades) {
       const { cost = 0, currency = account } = taken ?? {};
       if (cost === 0) continue;
       if (currency === base) fee_units += cost;
       else if (currency === account) fee += cost;
+      else if (timestamp === undefined) throw this.#unclear('the time of a trade');
       else fee += cost * (await this.#prices.priceOf(currency, timestamp, options));
     }
     return { fee, fee_units };

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import type { Worker } from 'node:worker_threads';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { recordHalt } from '../../../src/fleet/halts/halt.ts';
 import { createBot } from '../../../src/fleet/registry/bots.ts';
 import type { Summary } from '../../../src/backtest/summary.ts';
 import { BUILT_IN_STRATEGIES } from '../../../src/engine/strategies/built-in.ts';
@@ -206,6 +207,24 @@ describe('a paper session', () => {
   it('a paper session is canceled when it is stopped before its first bars', async () => {
     const task_id = await start(await addBot('sma_crossover'));
     expect(await stopPaper(service, 'operator', task_id)).toMatchObject({ status: 'canceled' });
+  });
+
+  it('a paper session ends although the server that recorded its halt did not end it', async () => {
+    let ahead = 0;
+    service = { ...service, clock: () => Date.now() + ahead };
+    const bot_id = await addBot('sma_crossover');
+    const task_id = await start(bot_id, { speed: 8_640_000 });
+    run();
+    await recorded(task_id, 1);
+    await storage.write((tx) => recordHalt(tx, Date.now(), 'operator', bot_id, 'a test'));
+    await vi.waitFor(
+      async () => {
+        ahead += 60_000;
+        expect(await find(task_id)).toMatchObject({ status: 'canceled' });
+      },
+      { timeout: 20_000, interval: 100 },
+    );
+    expect((await runEvents(bot_id, task_id)).at(-1)).toMatchObject({ kind: 'run.ended' });
   });
 
   it('a paper session is rejected for a bot without risk limits and for a research bot', async () => {
