@@ -23,10 +23,13 @@ const HaltInput = z
   })
   .openapi('HaltInput');
 
+const slug = z.string().nullable().describe('Current slug of the bot, if it can be read.');
+
 const halt = {
   halt_id: z.string(),
   scope: z.enum(['bot', 'all']),
   bot_id: z.string().nullable().describe('Null for all bots.'),
+  bot_slug: slug,
   reason: z.string(),
   requested_by: z.string().openapi({ example: 'administrator:ada' }),
   requested_at: time,
@@ -50,6 +53,7 @@ const HaltedDeployment = z
   .strictObject({
     deployment_id: z.string(),
     bot_id: z.string(),
+    bot_slug: slug,
     target: z.enum(['backtest', 'paper', 'k8s', 'test']),
     task_id: z.string(),
     status: z.enum(['pending', 'running', 'success', 'failed', 'halted']),

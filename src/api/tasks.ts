@@ -106,6 +106,7 @@ export const Task = z
     task_id: taskId,
     kind: z.enum(TASK_KINDS),
     bot_id: z.string(),
+    bot_slug: z.string().nullable().describe('Current slug of the bot.'),
     version: z.int(),
     deployment_id: z.string(),
     status: TaskStatus,

@@ -15,7 +15,7 @@ export const REASON_OPTION = {
 
 export const HALT_COLUMNS: Columns<Halt> = {
   halt: ({ halt_id }) => halt_id,
-  of: ({ bot_id }) => bot_id ?? 'all bots',
+  of: ({ bot_id, bot_slug }) => bot_slug ?? bot_id ?? 'all bots',
   'in force': ({ lifted_at }) => (lifted_at === null ? 'yes' : 'no'),
   reason: ({ reason }) => reason,
   by: ({ requested_by, requested_by_name }) => formatActor(requested_by, requested_by_name),
@@ -58,7 +58,7 @@ export async function requestHalt(ask: () => Promise<HaltReport>): Promise<HaltR
 type Deployment = HaltReport['deployments'][number];
 
 const FAULT_COLUMNS: Columns<Deployment> = {
-  bot: ({ bot_id }) => bot_id,
+  bot: ({ bot_id, bot_slug }) => bot_slug ?? bot_id,
   deployment: ({ deployment_id }) => deployment_id,
   status: ({ status }) => status,
   'not verified': ({ faults }) => faults.join(', '),
@@ -94,9 +94,9 @@ function failureOf({
 }
 
 export function showReport(out: Output, report: HaltReport): void {
-  const { bot_id, in_force, deployments, latched_ms, verified_ms } = report;
+  const { bot_id, bot_slug, in_force, deployments, latched_ms, verified_ms } = report;
   const orders = deployments.flatMap((one) => one.orders);
-  const who = bot_id === null ? 'All bots have' : `The bot ${bot_id} has`;
+  const who = bot_id === null ? 'All bots have' : `The bot ${bot_slug ?? bot_id} has`;
   if (in_force) out.line(`${who} been halted since ${report.requested_at}: ${report.reason}`);
   out.line(
     `${formatVerified(deployments, 'deployment')} and ${formatVerified(orders, 'order')} verified to have ended. ` +

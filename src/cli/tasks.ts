@@ -31,7 +31,7 @@ export const TASK_STATUSES = [
 export const TASK_COLUMNS: Columns<Task> = {
   task: ({ task_id }) => task_id,
   kind: ({ kind }) => kind,
-  bot: ({ bot_id, version }) => `${bot_id} v${version}`,
+  bot: ({ bot_id, bot_slug, version }) => `${bot_slug ?? bot_id} v${version}`,
   status: ({ status }) => status,
   progress: ({ progress: { done, total } }) =>
     total === null ? '' : `${Math.floor((100 * done) / total)} %`,

@@ -5,23 +5,26 @@ import { listHalts, type HaltService, type ListedHalt } from '../fleet/halts/hal
 import { reEnableBot } from '../fleet/halts/re-enable.ts';
 import { resumeAll, resumeBot } from '../fleet/halts/resume.ts';
 import { withNames, type WithNames } from '../identity/actor-names.ts';
+import { withSlugs, type WithSlug } from '../fleet/registry/bot-slugs.ts';
+import type { Db } from '../storage/tables.ts';
 import { actorOf } from './authentication.ts';
 import { serializePage } from './serialize-page.ts';
 import type { App, Services } from './services.ts';
 
 export function addHalts(app: App, { tasks, log }: Services): void {
   const service: HaltService = { ...tasks, log };
-  const named = (all: readonly ListedHalt[]): Promise<NamedHalt[]> =>
-    withNames(tasks.storage.read, all, 'requested_by', 'lifted_by');
+  const { read } = tasks.storage;
+  const named = async (all: readonly ListedHalt[]): Promise<NamedHalt[]> =>
+    withSlugs(read, await withNames(read, all, 'requested_by', 'lifted_by'));
 
   app.openapi(api.haltBot, async (c) => {
     const { reason } = c.req.valid('json');
     const report = await haltBot(service, actorOf(c), c.req.valid('param').bot_ref, reason);
-    return c.json(serializeReport(report), report.verified ? 200 : 207);
+    return c.json(await serializeReport(read, report), report.verified ? 200 : 207);
   });
   app.openapi(api.haltAllBots, async (c) => {
     const report = await haltAll(service, actorOf(c), c.req.valid('json').reason);
-    return c.json(serializeReport(report), report.verified ? 200 : 207);
+    return c.json(await serializeReport(read, report), report.verified ? 200 : 207);
   });
   app.openapi(api.resumeBot, async (c) => {
     const { reason } = c.req.valid('json');
@@ -35,7 +38,7 @@ export function addHalts(app: App, { tasks, log }: Services): void {
   app.openapi(api.reEnableBot, async (c) => {
     const { reason } = c.req.valid('json');
     const done = await reEnableBot(service, actorOf(c), c.req.valid('param').bot_ref, reason);
-    const [whole] = await withNames(tasks.storage.read, [done], 're_enabled_by');
+    const [whole] = await withNames(read, [done], 're_enabled_by');
     return c.json(
       {
         ...whole!,
@@ -49,12 +52,12 @@ export function addHalts(app: App, { tasks, log }: Services): void {
     );
   });
   app.openapi(api.listHalts, async (c) => {
-    const page = await listHalts(tasks.storage.read, c.req.valid('query'));
+    const page = await listHalts(read, c.req.valid('query'));
     return c.json(serializePage({ ...page, items: await named(page.items) }, serializeHalt), 200);
   });
 }
 
-type NamedHalt = WithNames<ListedHalt, 'requested_by' | 'lifted_by'>;
+type NamedHalt = WithSlug<WithNames<ListedHalt, 'requested_by' | 'lifted_by'>>;
 
 function serializeHalt(halt: NamedHalt): api.Halt {
   return {
@@ -64,20 +67,34 @@ function serializeHalt(halt: NamedHalt): api.Halt {
   };
 }
 
-function serializeReport({ halt, deployments, ...report }: HaltReport): api.HaltReport {
+async function serializeReport(
+  db: Db,
+  { halt, deployments, ...report }: HaltReport,
+): Promise<api.HaltReport> {
   const { halt_id, scope, bot_id, reason, requested_by, requested_at } = halt;
+  const [of, ...named] = await slugsOrNone(db, [{ bot_id }, ...deployments]);
   return {
     halt_id,
     scope,
     bot_id,
+    bot_slug: of!.bot_slug,
     reason,
     requested_by,
     requested_at: formatInstant(requested_at),
     ...report,
-    deployments: deployments.map(({ faults, orders, ...one }) => ({
+    deployments: deployments.map(({ faults, orders, ...one }, i) => ({
       ...one,
+      bot_slug: named[i]!.bot_slug,
       faults: [...faults],
       orders: [...orders],
     })),
   };
+}
+
+/** A halt that is in force must not fail because slugs cannot be read. */
+async function slugsOrNone(
+  db: Db,
+  rows: readonly { readonly bot_id: string | null }[],
+): Promise<readonly { readonly bot_slug: string | null }[]> {
+  return withSlugs(db, rows).catch(() => rows.map(() => ({ bot_slug: null })));
 }

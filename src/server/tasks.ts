@@ -4,6 +4,7 @@ import { formatInstant, formatInstantOrNull } from '../api/http.ts';
 import * as api from '../api/tasks.ts';
 import { addStaleness } from '../compliance/tests/staleness.ts';
 import { ServiceError } from '../base/errors.ts';
+import { withSlugs, type WithSlug } from '../fleet/registry/bot-slugs.ts';
 import { getBotId, type BotRegistry } from '../fleet/registry/bots.ts';
 import { withNames, type WithNames } from '../identity/actor-names.ts';
 import { listFiles, readFile } from '../fleet/tasks/task-files.ts';
@@ -48,18 +49,14 @@ export function addTasks(app: App, services: Services): void {
     const { limit, cursor, kind, ...filter } = c.req.valid('query');
     const kinds = kind?.split(',') as api.Task['kind'][] | undefined;
     const page = await listTasks(read, { ...filter, kinds }, { limit, cursor });
-    const items = await withNames(read, page.items, 'created_by');
+    const items = await withSlugs(read, await withNames(read, page.items, 'created_by'));
     return c.json(serializePage({ ...page, items }, serializeTask), 200);
   });
   app.openapi(api.getTask, async (c) => {
-    const [task] = await withNames(
-      read,
-      [await getTask(read, c.req.valid('param').task_id)],
-      'created_by',
-    );
-    const halt = task!.status === 'canceled' ? await findEndingHalt(read, task!) : undefined;
+    const task = await getTask(read, c.req.valid('param').task_id);
+    const halt = task.status === 'canceled' ? await findEndingHalt(read, task) : undefined;
     const ended_by_halt = await serializeEffectiveHalt(read, halt);
-    return c.json({ ...serializeTask(task!), ended_by_halt }, 200);
+    return c.json({ ...(await serializeNamedTask(read, task)), ended_by_halt }, 200);
   });
   app.openapi(api.streamTask, async (c) => {
     const { task_id } = c.req.valid('param');
@@ -127,7 +124,8 @@ async function* followTask(
 ): AsyncGenerator<string | undefined, void> {
   for (let before = last; ;) {
     const task = await getTask(tasks.storage.read, task_id);
-    const { status, progress, error, attempts } = serializeTask({ ...task, created_by_name: null });
+    const unnamed = { created_by_name: null, bot_slug: null };
+    const { status, progress, error, attempts } = serializeTask({ ...task, ...unnamed });
     // These values identify the event, because each combination occurs only once.
     const id = `${attempts}-${progress.done}-${status}`;
     const hasEnded = task.ended_at !== null;
@@ -143,10 +141,11 @@ async function* followTask(
 }
 
 export async function serializeNamedTask(db: Db, row: Task): Promise<api.Task> {
-  return serializeTask((await withNames(db, [row], 'created_by'))[0]!);
+  const [task] = await withSlugs(db, await withNames(db, [row], 'created_by'));
+  return serializeTask(task!);
 }
 
-function serializeTask(row: WithNames<Task, 'created_by'>): api.Task {
+function serializeTask(row: WithSlug<WithNames<Task, 'created_by'>>): api.Task {
   const { input, progress_done: done, progress_total: total, error, ...task } = row;
   return {
     ...task,

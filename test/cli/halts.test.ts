@@ -95,7 +95,7 @@ test.runIf(isAtLength)(
     const halted = await bots('halt', 'days', '--reason', 'it hangs');
     expect(halted).toMatchObject({ code: 0, stderr: '' });
     expect(halted.stdout).toMatch(
-      /^The bot [\w-]+ has been halted since \S+: it hangs\n1 deployment and \d+ orders? verified/,
+      /^The bot days has been halted since \S+: it hangs\n1 deployment and \d+ orders? verified/,
     );
     const before = await eventsOf(task_id);
     expect(before.at(-1)).toBe('run.ended');
