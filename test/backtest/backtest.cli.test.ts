@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import {
   appendFileSync,
+  existsSync,
   mkdirSync,
   mkdtempSync,
   readFileSync,
@@ -342,6 +343,25 @@ test.each([
     expect(JSON.parse(stdout)).toEqual(JSON.parse(readFileSync(join(out, file), 'utf8')));
   },
 );
+
+test('a backtest that is interrupted when its directory exists, or differs from its lock, leaves no directory', async () => {
+  const out = fresh();
+  const interrupt = `data:text/javascript,${encodeURIComponent(`
+    import fs from 'node:fs/promises';
+    import { syncBuiltinESMExports } from 'node:module';
+    const { rm } = fs;
+    fs.rm = async (path, options) => {
+      if (path.endsWith('summary.json')) process.kill(process.pid, 'SIGINT');
+      await rm(path, options);
+    };
+    syncBuiltinESMExports();
+  `)}`;
+  const { code } = await runNode(['--import', interrupt, BIN, 'backtest', SMA, '--out', out]);
+  expect([code, existsSync(out)]).toEqual([130, false]);
+  const unlocked = await failing(bot('unlocked', {}), '--verify-lock', '--out', out);
+  expect(unlocked).toMatchObject({ code: 'lock_drift' });
+  expect(existsSync(out)).toBe(false);
+});
 
 describe('bad input', () => {
   const csv = (name: string, text: string): string => {

@@ -5,6 +5,7 @@ import { parseAssertion } from '../../backtest/gates.ts';
 import { ServiceError } from '../../base/errors.ts';
 import { gateFailure } from '../gate-failure.ts';
 import { DATA_OPTIONS } from '../data-options.ts';
+import type { Lock } from '../../backtest/summary.ts';
 import { defineVerb, type Answer } from '../verb.ts';
 
 export const verb = defineVerb({
@@ -65,8 +66,7 @@ export const verb = defineVerb({
     const { backtest } = await import('../../backtest/backtest.ts');
     const { prepareDirectory, removeOldResult, writeRun, writeText } =
       await import('../../backtest/run-files.ts');
-    const { driftOf, lockPath, readLock, withOutside, writeLock } =
-      await import('../../bots/spec-lock.ts');
+    const { lockPath, withOutside, writeLock } = await import('../../bots/spec-lock.ts');
     const { compareRuns, newRunId, overridesOf } = await import('../runs.ts');
     const { loaderOf } = await import('../own-strategies.ts');
     const { showSummary } = await import('../show-backtest.ts');
@@ -97,43 +97,23 @@ export const verb = defineVerb({
       context.cwd,
       options.out ?? `${context.settings.runs_dir}/${bot.spec.metadata.slug}/${runId}`,
     );
-    await prepareDirectory(directory);
-    await removeOldResult(join(directory, 'summary.json'));
-
-    if (options.verifyLock) {
-      const lock = readLock(file);
-      if (lock === undefined) {
-        throw new ServiceError('lock_drift', `the lock ${lockPath(file)} does not exist`, {
-          remedy: 'Write one with --write-lock and keep it next to the bot.',
-        });
-      }
-      const drift = driftOf(lock, job.lock);
-      if (drift.length > 0) {
-        const overrides = isOverridden ? ' (with the overrides of the command line)' : '';
-        throw new ServiceError(
-          'lock_drift',
-          `the run differs from the lock${overrides}: ${drift.join('; ')}`,
-          {
-            remedy: isOverridden
-              ? 'Omit --param, --from, --to, --columns and --repair, or undo the other changes.'
-              : 'Undo the change, or accept it with --write-lock.',
-          },
-        );
-      }
-    }
-
+    // From here on, Ctrl-C ends the run in good order.
+    const { signal } = context;
     const total = Math.max(...job.instruments.map(({ bars }) => bars.length));
     const progress = context.progress('backtest', total);
     let outcome;
     try {
-      const signals = await signalsOver(bot.models, job.instruments, context.signal);
+      await prepareDirectory(directory);
+      await removeOldResult(join(directory, 'summary.json'));
+      if (options.verifyLock) await verifyLock(file, job.lock, isOverridden);
+      const signals = await signalsOver(bot.models, job.instruments, signal);
       outcome = await backtest(
         { ...job, signals },
         {
           runId,
           profile: options.profile,
           timeoutMs: context.settings.strategy_timeout_seconds * 1000,
-          signal: context.signal,
+          signal,
           onProgress: (done) => progress.update(done),
         },
       );
@@ -158,7 +138,7 @@ export const verb = defineVerb({
       },
       failure: gateFailure(summary),
     };
-    if (context.signal.aborted) return { ...answer, failure: lateInterrupt(directory, options) };
+    if (signal.aborted) return { ...answer, failure: lateInterrupt(directory, options) };
     if (junitFile !== undefined) {
       const { junit } = await import('../../backtest/junit.ts');
       await writeText(junitFile, [junit(summary.gates, job.bot.slug)]);
@@ -173,6 +153,29 @@ export const verb = defineVerb({
     return answer;
   },
 });
+
+/** @throws ServiceError `lock_drift` if the lock next to the file is missing or differs. */
+async function verifyLock(file: string, own: Lock, isOverridden: boolean): Promise<void> {
+  const { driftOf, lockPath, readLock } = await import('../../bots/spec-lock.ts');
+  const lock = readLock(file);
+  if (lock === undefined) {
+    throw new ServiceError('lock_drift', `the lock ${lockPath(file)} does not exist`, {
+      remedy: 'Write one with --write-lock and keep it next to the bot.',
+    });
+  }
+  const drift = driftOf(lock, own);
+  if (drift.length === 0) return;
+  const overrides = isOverridden ? ' (with the overrides of the command line)' : '';
+  throw new ServiceError(
+    'lock_drift',
+    `the run differs from the lock${overrides}: ${drift.join('; ')}`,
+    {
+      remedy: isOverridden
+        ? 'Omit --param, --from, --to, --columns and --repair, or undo the other changes.'
+        : 'Undo the change, or accept it with --write-lock.',
+    },
+  );
+}
 
 /** Remaining steps that were requested for a run whose results are complete. */
 const FOLLOW_UPS = {
