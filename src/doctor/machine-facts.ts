@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { TLSSocket } from 'node:tls';
+import type { OtherServer } from '../client/other-server.ts';
 import type { DiagnosticsChannel } from 'undici';
 import type { getHealth, getReadiness } from '../api/health.ts';
 import type { dryRunRenewal, LeaseAnswer } from '../api/leases.ts';
@@ -29,6 +30,8 @@ export interface Machine {
   readonly insecure?: boolean | undefined;
   /** Source of `url`: the option of this command, the settings or the daemon, or the default. */
   readonly urlBy: 'option' | 'machine' | 'default';
+  /** Set if `url` overrides the server of the user file. */
+  readonly otherServer?: OtherServer | undefined;
   /** Sends no requests. */
   readonly offline: boolean;
   /** Timeout for all requests together. */

@@ -188,8 +188,26 @@ test('an enrolled machine renews when due or with --now, until renewal is denied
   expect(after).toMatchObject({
     state: 'valid',
     lease: { previous_lease_id: before.lease!.lease_id },
-    renewal: { enrolled: true, daemon: false, denied: false, last_error: null },
+    renewal: { enrolled: true, daemon: false, denied: false, last_error: null, other_server: null },
   });
+
+  const file = join(directory, 'osaka', 'config.yaml');
+  writeFileSync(file, 'server_url: https://vendor.example\n', { mode: 0o600 });
+  const overridden = `SERVICE_LOCAL_SERVER_URL names the server ${server.url}, but ${file}:1 names https://vendor.example`;
+  const shown = await osaka('status');
+  expect(shown).toMatchObject({ code: 0, stderr: '' });
+  expect(shown.stdout).toContain(
+    `${overridden}. If this machine is enrolled at https://vendor.example, remove SERVICE_LOCAL_SERVER_URL; `,
+  );
+  const examined = await inProcess(['doctor', '--json'], {
+    env: { SERVICE_LOCAL_HOME: join(directory, 'osaka'), SERVICE_LOCAL_SERVER_URL: server.url },
+  });
+  const { checks } = documentOf(examined) as { checks: { code: string }[] };
+  expect(checks.find(({ code: name }) => name === 'server')).toMatchObject({
+    status: 'warn',
+    summary: overridden,
+  });
+  rmSync(file);
 
   await world.identity.storage.write((tx) =>
     tx

@@ -42,6 +42,7 @@ export const verb = defineVerb({
       throw new ServiceError('usage', '--server and --offline exclude each other');
     }
     const { settings, settingSources, io, message } = context;
+    const { findOtherServer } = await import('../../client/other-server.ts');
     const { systemBoot } = await import('../../gate/boot.ts');
     const { examine } = await import('../../doctor/examine.ts');
     const { home } = settings;
@@ -60,6 +61,7 @@ export const verb = defineVerb({
       url: known ?? settings.server_url,
       insecure: settings.server_insecure,
       urlBy: isOption ? 'option' : known === undefined ? 'default' : 'machine',
+      otherServer: findOtherServer(settingSources.server_url, home),
       env: io.env,
       offline,
       timeoutMs: SERVER_MS,

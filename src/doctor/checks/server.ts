@@ -117,6 +117,7 @@ const server: Check<Facts> = {
         return { status: 'warn', summary, evidence, remedy: 'Inform the operator of the server.' };
       }
     }
+    if (facts.otherServer !== undefined) return { status: 'warn', ...facts.otherServer, evidence };
     if (warning !== undefined) {
       const remedy = 'Enable TLS on the server, and set server_url to its https address.';
       return { status: 'warn', summary: warning, evidence, remedy };
@@ -184,7 +185,12 @@ const renewal: Check<Facts> = {
       return { status: 'ok', summary, evidence };
     } catch (error) {
       if (!(error instanceof ServiceError)) throw error;
-      return refusal(error, await describeRemaining(facts));
+      const found = refusal(error, await describeRemaining(facts));
+      // Another server knows neither this device nor its keys.
+      const { otherServer } = facts;
+      if (otherServer === undefined) return found;
+      const summary = `${found.summary}; ${otherServer.summary}`;
+      return { ...found, summary, remedy: otherServer.remedy };
     }
   },
 };

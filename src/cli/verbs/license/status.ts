@@ -21,8 +21,13 @@ export const verb = defineVerb({
     const now = Date.now();
     const view = await viewLicense(context, now);
     const { files, license, refused, held, renewedBy, state } = view;
-    const { isRunning } = await viewDaemon(context.settings.home, context.io.env);
+    const { findOtherServer } = await import('../../../client/other-server.ts');
+    const { settings, settingSources } = context;
+    const { isRunning } = await viewDaemon(settings.home, context.io.env);
     const isDevice = renewedBy === 'server' || renewedBy === 'files';
+    const otherServer = isDevice
+      ? findOtherServer(settingSources.server_url, settings.home)
+      : undefined;
     const { last_error } = state;
     const denied_since = deniedSince(state);
     const due_at = held?.due_at ?? null;
@@ -47,6 +52,7 @@ export const verb = defineVerb({
           denied_since: denied_since ?? null,
           next_attempt_at: isRunning ? state.next_attempt_at : null,
           last_error,
+          other_server: otherServer?.summary ?? null,
         },
       },
       failure: findLicenseFailure(view),
@@ -59,6 +65,7 @@ export const verb = defineVerb({
             : `The last renewal failed at ${at}`;
           out.line(`${what}: ${message}.`);
         }
+        if (otherServer) out.line(`${otherServer.summary}. ${otherServer.remedy}`);
         const listed = refused.filter(({ reason }) => reason !== 'missing');
         for (const { path, detail } of listed) {
           out.line(`${path} is refused: ${detail}.`);
