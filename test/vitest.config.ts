@@ -1,4 +1,4 @@
-import { chmodSync, globSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { chmodSync, globSync, mkdtempSync, readdirSync, readFileSync, rm, rmSync } from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -27,17 +27,27 @@ const temporary = mkdtempSync(join(TEMPORARY, 'sl-'));
 chmodSync(temporary, 0o1777);
 process.once('exit', () => rmSync(temporary, { recursive: true, force: true }));
 
+/**
+ * Compile cache of all processes that tests start. Node removes nothing from it, so that each week
+ * begins a new one.
+ */
+const COMPILE_CACHE = 'service-local-compile-cache-';
+const week = `${COMPILE_CACHE}${Math.floor(Date.now() / (7 * 86_400_000))}`;
+for (const name of readdirSync(tmpdir())) {
+  if (!name.startsWith(COMPILE_CACHE) || name === week) continue;
+  rm(join(tmpdir(), name), { recursive: true, force: true }, () => {});
+}
+
 /** Options of every project. */
 export const test = {
   root,
   // Most tests start processes, and the machine may be busy.
   testTimeout: 60_000,
   hookTimeout: 60_000,
-  // The compile cache is shared by all processes that tests start.
   env: {
     TMPDIR: temporary,
     SERVICE_LOCAL_TEST_DISK: tmpdir(),
-    NODE_COMPILE_CACHE: join(tmpdir(), 'service-local-compile-cache'),
+    NODE_COMPILE_CACHE: join(tmpdir(), week),
     SERVICE_LOCAL_TEST_SEED: '1',
   },
   setupFiles: 'properties.ts',
