@@ -49,16 +49,30 @@ export async function createFactors(
   name: string,
   passwordStdin: boolean,
 ): Promise<NewFactors> {
-  const { passwordProblem } = await import('../identity/password.ts');
   const { newTotpSecret } = await import('../identity/totp.ts');
   const { secret: totp_secret, uri: otpauth_uri } = newTotpSecret(name);
-  const check = (typed: string): string | true => passwordProblem(typed) ?? true;
-  const password = await readPassword(context, passwordStdin, `New password of ${name}:`, check);
+  const message = `New password of ${name}:`;
+  const password = passwordStdin
+    ? await readPassword(context, true, message)
+    : await confirmPassword(context, message);
   const factors = { password, totp_secret, otpauth_uri };
   if (passwordStdin) return { ...factors, totp_last_step: 0 };
-  const same = (typed: string): string | true => typed === password || 'the passwords differ';
-  await readPassword(context, false, 'Repeat the password:', same);
   return { ...factors, totp_last_step: await confirmApp(context, totp_secret, otpauth_uri) };
+}
+
+/** Prompts for a password until it is acceptable and was repeated without a difference. */
+async function confirmPassword(context: Context, message: string): Promise<string> {
+  const { passwordProblem } = await import('../identity/password.ts');
+  for (;;) {
+    const password = await readPassword(context, false, message);
+    const problem =
+      passwordProblem(password) ??
+      ((await readPassword(context, false, 'Repeat the password:')) === password
+        ? undefined
+        : 'the passwords differ');
+    if (problem === undefined) return password;
+    context.io.stderr.write(`${problem}; enter the password again.\n`);
+  }
 }
 
 /** Returns the time step of a correct code, which proves that the app has the secret. */

@@ -26,7 +26,6 @@ export async function readPassword(
   person: Person,
   passwordStdin: boolean,
   message: string,
-  validate: (password: string) => string | true = () => true,
 ): Promise<string> {
   if (passwordStdin) {
     const given = (await text(person.io.stdin)).replace(/\r?\n$/, '');
@@ -37,7 +36,7 @@ export async function readPassword(
   }
   requireInteractive(person, '--password-stdin');
   const { password } = await import('@inquirer/prompts');
-  return promptOn(person.io, (terminal) => password({ message, mask: true, validate }, terminal));
+  return promptOn(person.io, (terminal) => password({ message, mask: true }, terminal));
 }
 
 function requireInteractive({ interactive }: Person, option: string): void {

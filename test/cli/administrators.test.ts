@@ -387,16 +387,19 @@ describe('on a terminal', () => {
     };
     const person = createTerminal([
       ['New password of ada:', 'too short\r'],
-      ['12 to 256 characters, not 9', `${'\x7F'.repeat(9)}${PASSWORD}\r`],
+      ['12 to 256 characters, not 9; enter the password again', ''],
+      ['New password of ada:', `${PASSWORD}\r`],
       ['Repeat the password:', 'correct horse batterx\r'],
-      ['the passwords differ', '\x7Fy\r'],
+      ['the passwords differ; enter the password again', ''],
+      ['New password of ada:', `${PASSWORD}\r`],
+      ['Repeat the password:', `${PASSWORD}\r`],
       ['Code that the app shows:', '12345\r'],
       ['That code is wrong', ''],
       ['Code that the app shows:', codeOn],
     ]);
     const options = { passwordStdin: false, token: ['license' as const] };
     const { data } = await add.run(contextOf(home, person), { name: 'ada' }, options);
-    expect(person.asked()).toBe(7);
+    expect(person.asked()).toBe(10);
     expect(await keptBefore).toBe(0);
     expect(await kept()).toBe(1);
     const enrolled = data as Enrolled;
