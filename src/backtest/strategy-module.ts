@@ -5,6 +5,7 @@ import { createRequire, registerHooks, syncBuiltinESMExports } from 'node:module
 import { relative, resolve, sep } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { isMainThread } from 'node:worker_threads';
+import { closest } from '../base/closest.ts';
 import { ServiceError } from '../base/errors.ts';
 import { lateError } from '../engine/strategy-error.ts';
 import { strategyFault, type Strategy } from '../engine/strategy.ts';
@@ -233,6 +234,10 @@ function explain(error: Error): { readonly what: string; readonly remedy: string
       };
     default:
   }
+  const [, module, name] = MISSING_EXPORT.exec(message) ?? [];
+  if (module !== undefined && name !== undefined) {
+    return { what: message, remedy: exportRemedy(module, name) };
+  }
   if (error instanceof SyntaxError) {
     const remedy = 'Correct the file. Types must be erasable: no enum, no namespace.';
     return { what: message, remedy };
@@ -241,6 +246,18 @@ function explain(error: Error): { readonly what: string; readonly remedy: string
     what: `it threw while being loaded: ${error.name}: ${message}`,
     remedy: 'Correct this line, or move its work into create() or onBar().',
   };
+}
+
+const MISSING_EXPORT = /^The requested module '([^']+)' does not provide an export named '([^']+)'/;
+
+function exportRemedy(module: string, name: string): string {
+  const isApi = module === 'service-local/strategy';
+  const similar = isApi
+    ? closest(name, Object.keys(require(fileURLToPath(API)) as object))
+    : undefined;
+  return similar === undefined
+    ? 'Correct the name; a type must be imported with `import type`.'
+    : `Did you mean ${similar}? Correct the import.`;
 }
 
 /** Returns `file:line` of an error in one of the strategy's files. */

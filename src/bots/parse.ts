@@ -53,6 +53,10 @@ export function parseSpec(text: string, file: string, isStored = false): ParsedS
 /** @throws ServiceError `file_not_found` if the file cannot be read; other faults are problems. */
 export function readSpec(file: string): ParsedSpec {
   const bytes = readBytes(file);
+  if (DATA_FILE.test(file)) {
+    const message = `this is a data file: \`service-local data import ${file}\` checks it and stores its bars, and data.source of a bot file names it`;
+    return unreadable(file, 'not_a_bot', message);
+  }
   if (typeof bytes === 'string') return unreadable(file, 'file_too_large', bytes);
   if (!isUtf8(bytes)) {
     return unreadable(
@@ -64,6 +68,9 @@ export function readSpec(file: string): ParsedSpec {
   }
   return parseSpec(new TextDecoder().decode(bytes), file);
 }
+
+/** Names of files that hold bars. */
+const DATA_FILE = /\.(csv|csv\.gz|parquet)$/i;
 
 function readBytes(file: string): Uint8Array | string {
   try {

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { METRIC_NAMES } from '../backtest/gates.ts';
+import { closest } from '../base/closest.ts';
 import {
   NO_RISK_LIMITS,
   type EngineConfig,
@@ -200,10 +201,11 @@ const engineSchema = z.strictObject({
 });
 
 const metricSchema = z.enum(METRIC_NAMES).register(SPECIAL_PROBLEMS, {
-  of: (value) =>
-    typeof value === 'string'
-      ? { code: 'unknown_metric', message: `unknown metric ${JSON.stringify(value)}` }
-      : undefined,
+  of(value) {
+    if (typeof value !== 'string') return undefined;
+    const names = closest(value, METRIC_NAMES) ? '' : `; use one of ${METRIC_NAMES.join(', ')}`;
+    return { code: 'unknown_metric', message: `unknown metric ${JSON.stringify(value)}${names}` };
+  },
 });
 
 const gateSchema = z

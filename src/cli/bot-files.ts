@@ -10,7 +10,9 @@ import { hostedProblems } from '../bots/hosted.ts';
 import { modelFiles } from '../bots/load-bot.ts';
 import { readModels } from '../bots/model-checks.ts';
 import { inOrder, readSpec } from '../bots/parse.ts';
+import type { BotSpec } from '../bots/spec.ts';
 import { ServiceError, type Problem } from '../base/errors.ts';
+import { REQUIRED_LIMIT_NAMES } from '../base/risk-limits.ts';
 import { invalidFiles, type BotFile } from './bots.ts';
 
 /**
@@ -137,5 +139,15 @@ export function readBotFiles(
     slug: spec!.metadata.slug,
     document: document.value as BotFile['document'],
     source: document,
+    notes: notesOn(spec!),
   }));
+}
+
+function notesOn(spec: BotSpec): string[] {
+  if (spec.spec.kind === 'research') return [];
+  const missing = REQUIRED_LIMIT_NAMES.filter((name) => spec.spec.risk?.[name] === undefined);
+  if (missing.length === 0) return [];
+  return [
+    `before it can trade on paper or in production, spec.risk needs a value or {unlimited: "reason"} for each of ${missing.join(', ')}`,
+  ];
 }

@@ -10,6 +10,7 @@ import { formatActor, formatCountOf, formatMoney } from '../base/format.ts';
 import { CHAIN_FAULTS } from '../base/hash-chain.ts';
 import type { Columns } from './show-items.ts';
 import type { Output } from './output.ts';
+import type { Context } from './verb.ts';
 
 export const BOT_ARGUMENT = { description: 'id or slug of the bot; see bots list' } as const;
 
@@ -154,6 +155,15 @@ export interface BotFile {
   /** Source code and models, as in `Bundle`. */
   readonly files?: Readonly<Record<string, string>> | undefined;
   readonly source: SourceDocument;
+  /** What the bot still lacks before it can trade. */
+  readonly notes?: readonly string[];
+}
+
+export function showNotes(
+  { message }: Pick<Context, 'message'>,
+  { file, notes = [] }: BotFile,
+): void {
+  for (const note of notes) message(`note: ${file}: ${note}`);
 }
 
 /** Sends a file. Problems that the server reports get their line and column in the file. */

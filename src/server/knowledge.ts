@@ -93,6 +93,6 @@ function noInstance(): ServiceError {
   return new ServiceError('conflict', 'no other instance is configured for a federated search', {
     reason: 'no_instance',
     remedy:
-      'Add one to knowledge_file (by default ~/.service-local/knowledge.yaml), such as `instances: [{name: tokyo, url: "https://tokyo.example", token_env: TOKYO_TOKEN}]`, and restart the server.',
+      'Add one, such as `instances: [{name: tokyo, url: "https://tokyo.example", token_env: TOKYO_TOKEN}]`, to the file that `service-local config explain knowledge_file` names on the server, and restart the server.',
   });
 }

@@ -196,8 +196,11 @@ async function createIdentity(
   const fault = await issuerFault(storage.read, policy.issuer);
   const signer = await registeredSigner({ storage, clock }, fault ?? loadSigner(env), log);
   if (signer instanceof ServiceError) {
-    const { message, remedy } = signer;
-    log.warn(`this server issues no leases: ${message}. ${remedy ?? ''}`.trimEnd());
+    const { message, remedy, reason } = signer;
+    // A server for bots alone needs no key.
+    log[reason === 'no_key' ? 'info' : 'warn'](
+      `this server issues no leases: ${message}. ${remedy ?? ''}`.trimEnd(),
+    );
   }
   if (!policy.registry_enforced) {
     log.warn('license_registry_enforced is off, so revoked leases can still be renewed');

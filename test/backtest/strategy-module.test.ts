@@ -100,6 +100,14 @@ describe('a strategy module', () => {
 });
 
 describe('an invalid module', () => {
+  it.each([
+    ['Smaa', 'Did you mean Sma? Correct the import.'],
+    ['Zyxwvut', 'Correct the name; a type must be imported with `import type`.'],
+  ])('names the remedy if the strategy API does not export %s', (name, remedy) => {
+    const text = `import { ${name} } from 'service-local/strategy';\n`;
+    expect(errorOf({ 's.ts': text }, './s.ts').remedy).toBe(remedy);
+  });
+
   const cases: readonly (readonly [string, string, RegExp])[] = [
     ['does not compile', 'export const a = 1;\nconst b: = 2;\n', /^\.\/s\.ts: .*s\.ts:2\)$/],
     [

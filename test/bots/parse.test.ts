@@ -188,6 +188,7 @@ spec:
     ['fast: 10', 'fast: 40', 'invalid_param', undefined],
     ['fast: 10', 'fast: {}', 'invalid_type', undefined],
     ['{name: sharpe, min: 0.2}', '{name: sharp, min: 0.2}', 'unknown_metric', 'sharpe'],
+    ['{name: sharpe, min: 0.2}', '{name: profit, min: 1}', 'unknown_metric', undefined],
     ['{name: sharpe, min: 0.2}', '{name: sharpe}', 'missing_field', undefined],
     ['{name: sharpe, min: 0.2}', '{name: sharpe, min: 2, max: 1}', 'gate_cannot_pass', undefined],
     ['min: -0.5', 'min: 0.2', 'gate_cannot_pass', undefined],

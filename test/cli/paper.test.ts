@@ -131,7 +131,9 @@ test('shows a running session and stops it', async () => {
   expect(sessions).toMatchObject([{ task_id, status: 'running', version: 1, positions: {} }]);
 
   const second = await bots('paper', 'start', 'days', '--detach', '--json');
-  expect(second.stderr).toContain('this bot already has 1 running session\n');
+  expect(second.stderr).toContain(
+    'this bot already has 1 running session, and now trades in one more; ',
+  );
   const { task_id: other } = JSON.parse(second.stdout) as Task;
   expect(await bots('paper', 'stop', 'days')).toMatchObject({
     code: 2,

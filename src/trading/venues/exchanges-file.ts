@@ -70,6 +70,6 @@ export function noExchange(): ServiceError {
   return new ServiceError('conflict', 'the server has no exchange for live market data', {
     reason: 'no_exchange',
     remedy:
-      'Add one to its exchanges_file (by default ~/.service-local/exchanges.yaml), such as `binance: {ccxt: binance}`, and restart the server.',
+      'Add one, such as `binance: {ccxt: binance}`, to the file that `service-local config explain exchanges_file` names on the server, and restart the server.',
   });
 }

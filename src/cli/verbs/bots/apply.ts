@@ -6,6 +6,7 @@ import {
   FILE_OPTION,
   findBot,
   putBot,
+  showNotes,
   type BotChange,
   type BotFile,
 } from '../../bots.ts';
@@ -42,6 +43,7 @@ export const verb = defineVerb({
     for (const file of files) {
       try {
         applied.push({ file: file.file, ...(await apply(server, file)) });
+        showNotes(context, file);
       } catch (error) {
         if (!(error instanceof ServiceError) || applied.length === 0) throw error;
         failure = error;

@@ -1,4 +1,4 @@
-import { BOT_COLUMNS, createBotFrom, FILE_OPTION } from '../../bots.ts';
+import { BOT_COLUMNS, createBotFrom, FILE_OPTION, showNotes } from '../../bots.ts';
 import { connect } from '../../connect.ts';
 import { showItems } from '../../show-items.ts';
 import { defineVerb } from '../../verb.ts';
@@ -15,6 +15,7 @@ export const verb = defineVerb({
     const [file] = await readHostedFiles([path]);
     const server = await connect(context);
     const bot = await createBotFrom(server, file!);
+    showNotes(context, file!);
     return { data: bot, show: (out) => showItems(out, [bot], BOT_COLUMNS) };
   },
 });

@@ -1,5 +1,5 @@
 import { ServiceError } from '../../../base/errors.ts';
-import { BOT_ARGUMENT, FILE_OPTION, findBot, putBot } from '../../bots.ts';
+import { BOT_ARGUMENT, FILE_OPTION, findBot, putBot, showNotes } from '../../bots.ts';
 import { connect } from '../../connect.ts';
 import { defineVerb } from '../../verb.ts';
 
@@ -30,6 +30,7 @@ export const verb = defineVerb({
     const { proposedFile } = await import('../../proposals.ts');
     const made = own ?? (await proposedFile(server, found.answer, proposal!));
     const { change, bot } = await putBot(server, made, found);
+    showNotes(context, made);
     return {
       data: { change, bot },
       show: (out) => out.line(`${bot.slug}: ${change}, version ${bot.current_version}`),

@@ -81,7 +81,11 @@ function reportPace(
   { other_sessions: others, pace }: StartedPaper,
   { speed = 1, detach }: { readonly speed: number | 'max' | undefined; readonly detach: boolean },
 ): void {
-  if (others > 0) message(`this bot already has ${formatCountOf(others, 'running session')}`);
+  if (others > 0) {
+    message(
+      `this bot already has ${formatCountOf(others, 'running session')}, and now trades in one more; \`service-local bots paper stop TASK\` ends one of them`,
+    );
+  }
   if (pace === null) return;
   const { bar_seconds: bar, total_seconds: total } = pace;
   const advice = detach ? '' : ', and --detach does not wait for the end';
