@@ -4,15 +4,11 @@ export const SURVIVORS: Readonly<Record<string, string>> = {
     'equivalent: without given keys there is no fault, and neither text holds keys',
   "daemon/loop.ts: condition is true: this.#license.isOutdated || !(['lease', 'backup', 'keyset', 'root'] as const).ev… → true":
     'equivalent: reading unchanged files again has the same result',
-  'src/fleet/halts/halt.ts: condition is false: performance.now() > tryUntil → false':
-    'retries end after 15 seconds instead of with the outage, long after the halt was answered',
   'src/fleet/halts/halt.ts: constant: 0 → 1 (4)': 'equivalent: the shortest timer takes 1 ms',
   'src/engine/risk/optional-limits.ts: boundary: this.#prices.at(-1)! * this.#sign >= price * this.#sign → (this.#prices.at(-1)! * this.#sign > price * this.#sign)':
     'equivalent: of equal prices, the newest alone remains the extreme as long',
   'src/engine/risk/risk-gate.ts: condition is true: recorded > 0 → true':
     'equivalent: before the first step, there is neither equity nor a time to follow',
-  'src/engine/strategies/rsi-reversion.ts: constant: 1 → 0':
-    'equivalent but for the text of an error: every bot has at least one symbol',
   'src/engine/strategies/rsi-reversion.ts: boundary: strength.value < params.lower → (strength.value <= params.lower)':
     'decides only after a fill, at an index that equals the limit to the last bit',
   'src/trading/venues/market-data.ts: logic: missing().length > 0 && performance.now() - this.#loadedAt > RELOAD_EVERY_MS → (missing().length > 0 || performance.now() - this.#loadedAt > RELOAD_EVERY_MS)':
@@ -35,4 +31,13 @@ export const SURVIVORS: Readonly<Record<string, string>> = {
     'the log has the same events while those that are also in the archive are being deleted',
   "src/trading/host/pod/pod-runner.ts: condition is true: stage === 'trading' → true":
     'equivalent: the stage before the others is never entered',
+  'src/trading/host/pod/inbox.ts: boundary: this.#behind.length < MOST_BEHIND → (this.#behind.length <= MOST_BEHIND) (2)':
+    'one item more may wait',
+  'src/trading/venues/ccxt-client.ts: boundary: this.#blockedForMs() > LONGEST_URGENT_WAIT_MS → (this.#blockedForMs() >= LONGEST_URGENT_WAIT_MS)':
+    'decides only if the wait equals the limit to the millisecond',
+  'src/trading/host/threads/threaded-session.ts: constant: false → true':
+    'decides only for a session whose engine failed, which here ends its thread',
+  'src/trading/assembler.ts: constant: 1 → 0 (4)': 'a known bar is fetched again and ignored',
+  'src/trading/host/threads/session-threads.ts: condition is false: isOurs || bug !== undefined → false':
+    'the session ends with the same error, and a task that is no longer ours records no end',
 };
