@@ -4,7 +4,8 @@
  */
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { chown, cp, mkdtemp, readFile, rm } from 'node:fs/promises';
+import { rmSync } from 'node:fs';
+import { chown, cp, glob, mkdtemp, readFile, rm } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { arch, platform, tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -22,6 +23,7 @@ declare module 'vitest' {
 }
 
 export default async function startCluster(project: TestProject): Promise<() => Promise<void>> {
+  await removeAbandoned(SCRATCH);
   const { url, stop } = await startPostgres(undefined, SCRATCH);
   await query(url, 'create table free_databases (name text primary key)');
   project.provide('postgres', url);
@@ -57,6 +59,12 @@ export async function startPostgres(
   const programs = await mkdtemp(join(tmpdir(), 'postgres-programs-'));
   const directory = await mkdtemp(join(folder, 'postgres-'));
   const data = join(directory, 'data');
+  const remove = (): void => {
+    for (const path of [programs, directory]) {
+      // After a kill, processes may still write for a moment.
+      rmSync(path, { recursive: true, force: true, maxRetries: 5 });
+    }
+  };
   await unprivileged(programs);
   const user = await unprivileged(directory);
   const { initdb, postgres } =
@@ -65,7 +73,8 @@ export async function startPostgres(
   const made = ['-D', data, '-U', 'postgres', '--auth=trust', '--no-sync', '--encoding=UTF8'];
   await promisify(execFile)(initdb, made, options);
 
-  const where = ['-D', data, '-k', directory, '-c', 'listen_addresses='];
+  const inMemory = 'dynamic_shared_memory_type=mmap'; // A killed process leaves other kinds.
+  const where = ['-D', data, '-k', directory, '-c', 'listen_addresses=', '-c', inMemory];
   const run = async () => {
     const server = spawn(postgres, [...where, ...flags], {
       ...options,
@@ -83,7 +92,10 @@ export async function startPostgres(
   };
   let running = await run();
   let stopped: readonly number[] = [];
-  const kill = (): boolean => running.server.kill('SIGKILL');
+  const kill = (): void => {
+    running.server.kill('SIGKILL');
+    remove();
+  };
   process.once('exit', kill);
   const resume = (): void => {
     for (const pid of stopped) signal(pid, 'SIGCONT');
@@ -112,10 +124,30 @@ export async function startPostgres(
     async stop() {
       await shutDown();
       process.off('exit', kill);
-      await rm(directory, { recursive: true, force: true });
-      await rm(programs, { recursive: true, force: true });
+      remove();
     },
   };
+}
+
+/** Removes what killed runs left, about 100 MB each. */
+async function removeAbandoned(folder: string): Promise<void> {
+  for await (const data of glob(join(folder, 'postgres-*/data'))) {
+    // Another run may remove them at the same time.
+    const read = (name: string): Promise<string> =>
+      readFile(join(data, name), 'utf8').catch(() => '');
+    const pid = Number.parseInt(await read('postmaster.pid'), 10);
+    const [programs] = /^.*\/postgres-programs-\w+(?=\/)/.exec(await read('postmaster.opts')) ?? [];
+    if (programs === undefined || Number.isNaN(pid) || isRunning(pid)) continue;
+    for (const path of [programs, dirname(data)]) await rm(path, { recursive: true, force: true });
+  }
+}
+
+function isRunning(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM';
+  }
 }
 
 function signal(pid: number, name: NodeJS.Signals): void {
