@@ -49,6 +49,9 @@ export function testOf(condition: Condition): Test {
     case 'above':
     case 'below':
       return new Order(condition.a, condition.b, condition.rule);
+    case 'crossing':
+    case 'crossingAbove':
+    case 'crossingBelow':
     default:
       return new Crossing(condition.a, condition.b, condition.rule);
   }
