@@ -1,3 +1,4 @@
+import type { ReturnedIndicator } from '../engine/series/returned-indicators.ts';
 import type { RunResult } from '../engine/run-result.ts';
 import { mergeTimes } from '../engine/steps.ts';
 import type { Bars } from '../market/bars.ts';
@@ -21,6 +22,8 @@ export interface BacktestOptions extends ExecuteOptions {
 export interface Outcome {
   readonly result: RunResult;
   readonly summary: Omit<Summary, 'files' | 'hashes'>;
+  /** Indicators that the strategy declared; absent for a run that was not made here. */
+  readonly indicators?: readonly ReturnedIndicator[] | undefined;
   /** Absent where the strategy ran in this thread. */
   readonly traces?: StrategyTraces | undefined;
 }
@@ -33,11 +36,15 @@ export async function backtest(job: BacktestJob, options: BacktestOptions): Prom
   const onTraces = (found: StrategyTraces): void => {
     traces = found;
   };
+  let indicators: readonly ReturnedIndicator[] = [];
+  const onIndicators = (found: readonly ReturnedIndicator[]): void => {
+    indicators = found;
+  };
   const started = performance.now();
   const setup = { instruments, strategy, params, config, signals };
-  const result = await run(setup, { ...options, onTraces });
+  const result = await run(setup, { ...options, onTraces, onIndicators });
   const wallMs = performance.now() - started;
-  return outcomeOf(job, result, { ...options, wallMs, traces });
+  return { ...outcomeOf(job, result, { ...options, wallMs, traces }), indicators };
 }
 
 /**

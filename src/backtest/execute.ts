@@ -1,6 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { Engine } from '../engine/engine.ts';
 import type { EngineSetup } from '../engine/engine-setup.ts';
+import type { ReturnedIndicator } from '../engine/series/returned-indicators.ts';
 import type { RunResult } from '../engine/run-result.ts';
 import { explainStrategyError } from '../engine/strategy-error.ts';
 import { runStrategy } from '../base/strategy-guard.ts';
@@ -11,6 +12,8 @@ export interface ExecuteOptions {
   readonly timeoutMs: number;
   readonly signal?: AbortSignal | undefined;
   readonly onProgress?: ((done: number, total: number) => void) | undefined;
+  /** Called once after the run. */
+  readonly onIndicators?: ((indicators: readonly ReturnedIndicator[]) => void) | undefined;
   /** Called once after a run in a separate thread. */
   readonly onTraces?: ((traces: StrategyTraces) => void) | undefined;
 }
@@ -51,6 +54,9 @@ export async function execute(setup: EngineSetup, options: ExecuteOptions): Prom
     options.onProgress?.(engine.done, engine.steps);
     // Also after the last slice, so that errors in the strategy's pending promises surface.
     await nextTurn();
-    if (!more) return engine.result();
+    if (!more) {
+      options.onIndicators?.(engine.indicators());
+      return engine.result();
+    }
   }
 }

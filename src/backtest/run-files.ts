@@ -41,7 +41,7 @@ export interface RunFiles {
 export async function writeRun(
   directory: string,
   job: BacktestJob,
-  { result, summary: unhashed }: Outcome,
+  { result, indicators, summary: unhashed }: Outcome,
   options: { readonly hasEquityCsv?: boolean } = {},
 ): Promise<RunFiles> {
   // The texts of millions of lines are garbage at once, but V8 lets the heap grow to a multiple of
@@ -77,7 +77,7 @@ export async function writeRun(
   };
   const { instruments, currency } = job;
   const benchmark = holdEquity(instruments, time, initialCash);
-  const report = renderReport({ summary, result, instruments, currency, benchmark });
+  const report = renderReport({ summary, result, instruments, indicators, currency, benchmark });
   await writeText(path('report.html'), [report]);
   await writeText(path('summary.json'), [`${JSON.stringify(summary, undefined, 2)}\n`]);
   return { directory, report: path('report.html'), summary };

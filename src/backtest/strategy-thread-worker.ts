@@ -5,6 +5,7 @@ import { declaredIndicators } from '../engine/declared-indicators.ts';
 import type { EngineSetup } from '../engine/engine-setup.ts';
 import type { JournalData } from '../engine/journal.ts';
 import type { Params, ParamValues } from '../engine/params.ts';
+import type { ReturnedIndicator } from '../engine/series/returned-indicators.ts';
 import type { RunResult } from '../engine/run-result.ts';
 import type { DeclaredIndicator } from '../engine/series/series-graph.ts';
 import type { Strategy } from '../engine/strategy.ts';
@@ -59,6 +60,7 @@ export type Answer =
   | { readonly progress: readonly [done: number, total: number] }
   | {
       readonly done: Omit<RunResult, 'journal'> & { readonly journal: JournalData };
+      readonly indicators: readonly ReturnedIndicator[];
       readonly traces: StrategyTraces;
     }
   | {
@@ -173,6 +175,7 @@ function isTimeout(error: unknown): boolean {
 }
 
 async function run({ setup, timeoutMs }: Extract<Question, { run: object }>['run']): Promise<void> {
+  let indicators: readonly ReturnedIndicator[] = [];
   const result = await execute(
     { ...setup, strategy: strategy! },
     {
@@ -181,14 +184,23 @@ async function run({ setup, timeoutMs }: Extract<Question, { run: object }>['run
         done = steps;
         send({ progress: [steps, total] });
       },
+      onIndicators(found) {
+        indicators = found;
+      },
     },
   );
   const journal = result.journal.data;
-  const columns = [result.equity, ...journal.rows.chunks].map(({ buffer }) => buffer);
+  const columns = [result.equity, ...journal.rows.chunks, ...indicators.flatMap(columnsOf)].map(
+    ({ buffer }) => buffer,
+  );
   const owned = columns.filter((buffer) => buffer instanceof ArrayBuffer);
-  send({ done: { ...result, journal }, traces: { left: leftRunning(), outside: outsideUsed() } }, [
-    ...new Set(owned),
-  ]);
+  const traces = { left: leftRunning(), outside: outsideUsed() };
+  send({ done: { ...result, journal }, indicators, traces }, [...new Set(owned)]);
+}
+
+function columnsOf({ lines, bars }: ReturnedIndicator): (Float64Array | Int32Array)[] {
+  const rows = [...bars.values()].flatMap((entry) => entry.rows ?? []);
+  return [...lines.map(({ values }) => values), ...rows];
 }
 
 function countResources(): Map<string, number> {

@@ -176,7 +176,7 @@ class StrategyThread {
     { instruments, params, config, signals, ignoresWakeOn }: Parameters<Execute>[0],
     options: ExecuteOptions,
   ): ReturnType<Execute> {
-    const { timeoutMs, signal, onProgress, onTraces } = options;
+    const { timeoutMs, signal, onProgress, onIndicators, onTraces } = options;
     signal?.throwIfAborted();
     if (this.#ended !== undefined) throw this.#ended;
     const { promise, resolve, reject } = Promise.withResolvers<Extract<Answer, { done: object }>>();
@@ -198,7 +198,8 @@ class StrategyThread {
       this.#port.postMessage({
         run: { setup: { instruments, params, config, signals, ignoresWakeOn }, timeoutMs },
       } satisfies Question);
-      const { done, traces } = await promise;
+      const { done, indicators, traces } = await promise;
+      onIndicators?.(indicators);
       onTraces?.(traces);
       return { ...done, journal: Journal.read(done.journal) };
     } finally {

@@ -5,6 +5,7 @@ import type { OrderExecution } from './execution/order-execution.ts';
 import { SimulatedExecution } from './execution/simulated-execution.ts';
 import { VenueExecution } from './execution/venue-execution.ts';
 import { VenueTerms } from './execution/venue-terms.ts';
+import type { ReturnedIndicator } from './series/returned-indicators.ts';
 import { showBar } from './instrument.ts';
 import { MarginCalls } from './margin.ts';
 import { OrderBook } from './orders/order-book.ts';
@@ -82,6 +83,11 @@ export class Engine {
 
   result(): RunResult {
     return this.#run.result();
+  }
+
+  /** The indicators that the strategy declared, with their values so far. */
+  indicators(): readonly ReturnedIndicator[] {
+    return this.#run.series?.returned() ?? [];
   }
 
   /**

@@ -29,7 +29,7 @@ export function startStrategy(
     }
     const condition = strategy.wakeOn?.(indicators, params);
     if (condition !== undefined && !ignoresWakeOn) run.wakeUp = new WakeUp(run, condition);
-    run.series?.close();
+    run.series?.close(indicators);
     const random = seededRandom(config.seed);
     const started = strategy.create({ params, instruments, indicators, broker, random });
     rejectAsync(started);

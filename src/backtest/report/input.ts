@@ -1,3 +1,4 @@
+import type { ReturnedIndicator } from '../../engine/series/returned-indicators.ts';
 import type { RunResult } from '../../engine/run-result.ts';
 import type { Bars } from '../../market/bars.ts';
 import type { Summary } from '../summary.ts';
@@ -6,6 +7,8 @@ export interface ReportInput {
   readonly summary: Summary;
   readonly result: Pick<RunResult, 'time' | 'equity' | 'initialCash' | 'trades' | 'openTrades'>;
   readonly instruments: readonly { readonly symbol: string; readonly bars: Bars }[];
+  /** Indicators that the strategy declared; none by default. */
+  readonly indicators?: readonly ReturnedIndicator[] | undefined;
   /** Account currency, such as `USD`. */
   readonly currency: string;
   /** Equity of buying and holding the instruments at each step of the run, see `holdEquity`. */

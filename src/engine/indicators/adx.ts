@@ -80,6 +80,7 @@ type AdxLine = 'adx' | 'plusDi' | 'minusDi';
 export const ADX: IndicatorKind<[period: number], Adx, AdxLine> = {
   name: 'adx',
   lines: ['adx', 'plusDi', 'minusDi'],
+  scale: 'own',
   start: (period) => new Adx(period),
   warmUp: (period) => inTurn(ofWindow(2), wilderWarmUp(period), wilderWarmUp(period)),
   fill(machine, [high, low, close], [index, plusDi, minusDi], from, to) {

@@ -26,6 +26,7 @@ export function lag(input: Series, entries: number): Series {
 export const RATIO: IndicatorKind<[], void, 'value'> = {
   name: 'ratio',
   lines: ['value'],
+  scale: 'own',
   start: () => {},
   warmUp: () => ofWindow(1),
   fill(_, [a, b], [value], from, to) {
@@ -36,6 +37,7 @@ export const RATIO: IndicatorKind<[], void, 'value'> = {
 export const DIFFERENCE: IndicatorKind<[], void, 'value'> = {
   name: 'difference',
   lines: ['value'],
+  scale: 'own',
   start: () => {},
   warmUp: () => ofWindow(1),
   fill(_, [a, b], [value], from, to) {
@@ -46,6 +48,7 @@ export const DIFFERENCE: IndicatorKind<[], void, 'value'> = {
 export const LOG: IndicatorKind<[], void, 'value'> = {
   name: 'log',
   lines: ['value'],
+  scale: 'own',
   start: () => {},
   warmUp: () => ofWindow(1),
   fill(_, [input], [value], from, to) {
@@ -56,6 +59,7 @@ export const LOG: IndicatorKind<[], void, 'value'> = {
 export const LAG: IndicatorKind<[entries: number], number, 'value'> = {
   name: 'lag',
   lines: ['value'],
+  scale: 'input',
   start: (entries) => checkPeriod('entries', entries),
   warmUp: (entries) => ofWindow(entries + 1),
   fill(entries, [input], [value], from, to) {

@@ -59,6 +59,7 @@ type AroonLine = 'oscillator' | 'up' | 'down';
 export const AROON: IndicatorKind<[period: number], Aroon, AroonLine> = {
   name: 'aroon',
   lines: ['oscillator', 'up', 'down'],
+  scale: 'own',
   start: (period) => new Aroon(period),
   warmUp: (period) => ofWindow(period + 1),
   fill(machine, [high, low], [oscillator, up, down], from, to) {

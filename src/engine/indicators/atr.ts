@@ -48,6 +48,7 @@ export function atr(bars: Pick<BarSeries, 'high' | 'low' | 'close'>, period = 14
 export const ATR: IndicatorKind<[period: number], Atr, 'value'> = {
   name: 'atr',
   lines: ['value'],
+  scale: 'own',
   start: (period) => new Atr(period),
   warmUp: wilderWarmUp,
   fill(machine, [high, low, close], [value], from, to) {

@@ -63,6 +63,7 @@ type BollingerLine = 'middle' | 'upper' | 'lower';
 export const BOLLINGER: IndicatorKind<[period: number, k: number], Bollinger, BollingerLine> = {
   name: 'bollinger',
   lines: ['middle', 'upper', 'lower'],
+  scale: 'input',
   start: (period, k) => new Bollinger(period, k),
   warmUp: (period) => ofWindow(period),
   fill(machine, [input], [middle, upper, lower], from, to) {

@@ -53,6 +53,7 @@ export function cci(bars: Pick<BarSeries, 'high' | 'low' | 'close'>, period = 20
 export const CCI: IndicatorKind<[period: number], Cci, 'value'> = {
   name: 'cci',
   lines: ['value'],
+  scale: 'own',
   start: (period) => new Cci(period),
   warmUp: (period) => ofWindow(period),
   fill(machine, [high, low, close], [value], from, to) {

@@ -49,6 +49,7 @@ export function chaikinMoneyFlow(
 export const CHAIKIN_MONEY_FLOW: IndicatorKind<[period: number], ChaikinMoneyFlow, 'value'> = {
   name: 'chaikinMoneyFlow',
   lines: ['value'],
+  scale: 'own',
   start: (period) => new ChaikinMoneyFlow(period),
   warmUp: (period) => ofWindow(period),
   fill(machine, [high, low, close, volume], [value], from, to) {

@@ -59,6 +59,7 @@ export const CHAIKIN_OSCILLATOR: IndicatorKind<
 > = {
   name: 'chaikinOscillator',
   lines: ['value'],
+  scale: 'own',
   start: (fast, slow) => new ChaikinOscillator(fast, slow),
   warmUp: (_, slow) => emaWarmUp(slow),
   fill(machine, [high, low, close, volume], [value], from, to) {

@@ -60,6 +60,7 @@ export function correlation(a: Series, b: Series, period: number): Series {
 export const CORRELATION: IndicatorKind<[period: number], Correlation, 'value'> = {
   name: 'correlation',
   lines: ['value'],
+  scale: 'own',
   start: (period) => new Correlation(period),
   warmUp: (period) => ofWindow(period),
   fill(machine, [a, b], [value], from, to) {

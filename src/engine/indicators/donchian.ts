@@ -59,6 +59,7 @@ type DonchianLine = 'middle' | 'upper' | 'lower';
 export const DONCHIAN: IndicatorKind<[period: number], Donchian, DonchianLine> = {
   name: 'donchian',
   lines: ['middle', 'upper', 'lower'],
+  scale: 'input',
   start: (period) => new Donchian(period),
   warmUp: (period) => ofWindow(period),
   fill(machine, [high, low], [middle, upper, lower], from, to) {

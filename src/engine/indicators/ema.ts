@@ -49,6 +49,7 @@ export function ema(input: Series, period: number): Series {
 export const EMA: IndicatorKind<[period: number], Ema, 'value'> = {
   name: 'ema',
   lines: ['value'],
+  scale: 'input',
   start: (period) => new Ema(period),
   warmUp: emaWarmUp,
   fill(machine, [input], [value], from, to) {

@@ -45,6 +45,7 @@ type HeikinAshiLine = 'open' | 'high' | 'low' | 'close';
 export const HEIKIN_ASHI: IndicatorKind<[], HeikinAshi, HeikinAshiLine> = {
   name: 'heikinAshi',
   lines: ['open', 'high', 'low', 'close'],
+  scale: 'price',
   start: () => new HeikinAshi(),
   warmUp: () => ofAverage(1, 1 / 2),
   fill(machine, [open, high, low, close], [opens, highs, lows, closes], from, to) {

@@ -114,6 +114,7 @@ export function hurst(input: Series, period: number): Series {
 export const HURST: IndicatorKind<[period: number], Hurst, 'value'> = {
   name: 'hurst',
   lines: ['value'],
+  scale: 'own',
   start: (period) => new Hurst(period),
   warmUp: (period) => ofWindow(period + 1),
   fill(machine, [input], [value], from, to) {

@@ -74,6 +74,7 @@ export const ICHIMOKU: IndicatorKind<
 > = {
   name: 'ichimoku',
   lines: ['conversion', 'base', 'spanA', 'spanB'],
+  scale: 'price',
   start: (conversion, base, span) => new Ichimoku(conversion, base, span),
   warmUp: (...periods) => ofWindow(Math.max(...periods)),
   fill(machine, [high, low], [conversion, base, spanA, spanB], from, to) {

@@ -51,6 +51,7 @@ export function kalman(input: Series, process: number, measurement: number): Ser
 export const KALMAN: IndicatorKind<[process: number, measurement: number], Kalman, 'value'> = {
   name: 'kalman',
   lines: ['value'],
+  scale: 'input',
   start: (process, measurement) => new Kalman(process, measurement),
   warmUp: kalmanWarmUp,
   fill(machine, [input], [value], from, to) {

@@ -70,6 +70,7 @@ export const KELTNER: IndicatorKind<
 > = {
   name: 'keltner',
   lines: ['middle', 'upper', 'lower'],
+  scale: 'price',
   start: (period, atrPeriod, multiplier) => new Keltner(period, atrPeriod, multiplier),
   warmUp: (period, atrPeriod) => together(emaWarmUp(period), wilderWarmUp(atrPeriod)),
   fill(machine, [high, low, close], [middle, upper, lower], from, to) {

@@ -60,6 +60,7 @@ export const LINEAR_REGRESSION: IndicatorKind<
 > = {
   name: 'linearRegression',
   lines: ['end', 'slope'],
+  scale: { end: 'input', slope: 'own' },
   start: (period) => new LinearRegression(period),
   warmUp: (period) => ofWindow(period),
   fill(machine, [input], [end, slope], from, to) {

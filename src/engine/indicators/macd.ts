@@ -59,6 +59,7 @@ type MacdLine = 'macd' | 'signal' | 'histogram';
 export const MACD: IndicatorKind<[fast: number, slow: number, signal: number], Macd, MacdLine> = {
   name: 'macd',
   lines: ['macd', 'signal', 'histogram'],
+  scale: 'own',
   start: (fast, slow, signal) => new Macd(fast, slow, signal),
   warmUp: (_, slow, signal) => inTurn(emaWarmUp(slow), emaWarmUp(signal)),
   fill(machine, [input], [difference, signal, histogram], from, to) {

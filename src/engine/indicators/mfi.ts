@@ -57,6 +57,7 @@ export function mfi(
 export const MFI: IndicatorKind<[period: number], Mfi, 'value'> = {
   name: 'mfi',
   lines: ['value'],
+  scale: 'own',
   start: (period) => new Mfi(period),
   warmUp: (period) => ofWindow(period + 1),
   fill(machine, [high, low, close, volume], [value], from, to) {

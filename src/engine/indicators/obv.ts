@@ -38,6 +38,7 @@ export function obv(bars: Pick<BarSeries, 'close' | 'volume'>): Series {
 export const OBV: IndicatorKind<[], Obv, 'value'> = {
   name: 'obv',
   lines: ['value'],
+  scale: 'own',
   start: () => new Obv(),
   warmUp: () => ofAll(1),
   fill(machine, [close, volume], [value], from, to) {

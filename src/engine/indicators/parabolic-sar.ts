@@ -110,6 +110,7 @@ export const PARABOLIC_SAR: IndicatorKind<
 > = {
   name: 'parabolicSar',
   lines: ['stop', 'direction'],
+  scale: { stop: 'price', direction: 'none' },
   start: (step, maximum) => new ParabolicSar(step, maximum),
   warmUp: () => ofAll(2),
   fill(machine, [high, low], [stop, direction], from, to) {

@@ -49,6 +49,7 @@ export function percentileRank(input: Series, period: number): Series {
 export const PERCENTILE_RANK: IndicatorKind<[period: number], PercentileRank, 'value'> = {
   name: 'percentileRank',
   lines: ['value'],
+  scale: 'own',
   start: (period) => new PercentileRank(period),
   warmUp: (period) => ofWindow(period + 1),
   fill(machine, [input], [value], from, to) {

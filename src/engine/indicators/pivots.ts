@@ -67,6 +67,7 @@ type PivotsLine = 'pivot' | 'r1' | 's1' | 'r2' | 's2';
 export const PIVOTS: IndicatorKind<[], Pivots, PivotsLine> = {
   name: 'pivots',
   lines: ['pivot', 'r1', 's1', 'r2', 's2'],
+  scale: 'price',
   start: () => new Pivots(),
   warmUp: () => ({
     ready: { entries: 1, days: 1 },

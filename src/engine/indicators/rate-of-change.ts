@@ -45,6 +45,7 @@ export function rateOfChange(input: Series, period: number): Series {
 export const RATE_OF_CHANGE: IndicatorKind<[period: number], RateOfChange, 'value'> = {
   name: 'rateOfChange',
   lines: ['value'],
+  scale: 'own',
   start: (period) => new RateOfChange(period),
   warmUp: (period) => ofWindow(period + 1),
   fill(machine, [input], [value], from, to) {

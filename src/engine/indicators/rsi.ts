@@ -52,6 +52,7 @@ export function rsi(input: Series, period: number): Series {
 export const RSI: IndicatorKind<[period: number], Rsi, 'value'> = {
   name: 'rsi',
   lines: ['value'],
+  scale: 'own',
   start: (period) => new Rsi(period),
   warmUp: (period) => inTurn(ofWindow(2), wilderWarmUp(period)),
   fill(machine, [input], [value], from, to) {

@@ -46,6 +46,7 @@ export function sma(input: Series, period: number): Series {
 export const SMA: IndicatorKind<[period: number], Sma, 'value'> = {
   name: 'sma',
   lines: ['value'],
+  scale: 'input',
   start: (period) => new Sma(period),
   warmUp: (period) => ofWindow(period),
   fill(machine, [input], [value], from, to) {

@@ -41,6 +41,7 @@ export function standardDeviation(input: Series, period: number): Series {
 export const STANDARD_DEVIATION: IndicatorKind<[period: number], StandardDeviation, 'value'> = {
   name: 'standardDeviation',
   lines: ['value'],
+  scale: 'own',
   start: (period) => new StandardDeviation(period),
   warmUp: (period) => ofWindow(period),
   fill(machine, [input], [value], from, to) {

@@ -72,6 +72,7 @@ export const STOCHASTIC: IndicatorKind<
 > = {
   name: 'stochastic',
   lines: ['k', 'd'],
+  scale: 'own',
   start: (k, smooth, d) => new Stochastic(k, smooth, d),
   warmUp: (k, smooth, d) => ofWindow(k + smooth + d - 2),
   fill(machine, [high, low, close], [k, d], from, to) {

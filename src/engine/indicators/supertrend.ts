@@ -75,6 +75,7 @@ export const SUPERTREND: IndicatorKind<
 > = {
   name: 'supertrend',
   lines: ['stop', 'direction'],
+  scale: { stop: 'price', direction: 'none' },
   start: (period, multiplier) => new Supertrend(period, multiplier),
   warmUp: (period) => ofAll(period),
   fill(machine, [high, low, close], [stop, direction], from, to) {

@@ -45,6 +45,7 @@ export function trix(input: Series, period: number): Series {
 export const TRIX: IndicatorKind<[period: number], Trix, 'value'> = {
   name: 'trix',
   lines: ['value'],
+  scale: 'own',
   start: (period) => new Trix(period),
   warmUp: (period) => inTurn(emaWarmUp(period), emaWarmUp(period), emaWarmUp(period), ofWindow(2)),
   fill(machine, [input], [value], from, to) {

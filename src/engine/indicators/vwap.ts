@@ -58,6 +58,7 @@ export function vwap(bars: BarSeries, sessionStart = 0): Series {
 export const VWAP: IndicatorKind<[sessionStart: number], Vwap, 'value'> = {
   name: 'vwap',
   lines: ['value'],
+  scale: 'price',
   start: (sessionStart) => new Vwap(sessionStart),
   warmUp: () => ({ ready: { entries: 1, days: 0 }, settled: { entries: 1, days: 1 } }),
   fill(machine, [time, high, low, close, volume], [value], from, to) {

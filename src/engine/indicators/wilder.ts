@@ -43,6 +43,7 @@ export function wilder(input: Series, period: number): Series {
 export const WILDER: IndicatorKind<[period: number], WilderAverage, 'value'> = {
   name: 'wilder',
   lines: ['value'],
+  scale: 'input',
   start: (period) => new WilderAverage(period),
   warmUp: wilderWarmUp,
   fill(machine, [input], [value], from, to) {

@@ -45,6 +45,7 @@ export function williamsR(bars: Pick<BarSeries, 'high' | 'low' | 'close'>, perio
 export const WILLIAMS_R: IndicatorKind<[period: number], WilliamsR, 'value'> = {
   name: 'williamsR',
   lines: ['value'],
+  scale: 'own',
   start: (period) => new WilliamsR(period),
   warmUp: (period) => ofWindow(period),
   fill(machine, [high, low, close], [value], from, to) {

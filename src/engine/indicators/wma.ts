@@ -47,6 +47,7 @@ export function wma(input: Series, period: number): Series {
 export const WMA: IndicatorKind<[period: number], Wma, 'value'> = {
   name: 'wma',
   lines: ['value'],
+  scale: 'input',
   start: (period) => new Wma(period),
   warmUp: (period) => ofWindow(period),
   fill(machine, [input], [value], from, to) {

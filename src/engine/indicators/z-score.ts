@@ -47,6 +47,7 @@ export function zScore(input: Series, period: number): Series {
 export const Z_SCORE: IndicatorKind<[period: number], ZScore, 'value'> = {
   name: 'zScore',
   lines: ['value'],
+  scale: 'own',
   start: (period) => new ZScore(period),
   warmUp: (period) => ofWindow(period),
   fill(machine, [input], [value], from, to) {

@@ -8,6 +8,14 @@ export interface Cursors {
   readonly fresh: Uint8Array;
 }
 
+/** The bars of an instrument at the entries of a clock. */
+export interface EntryBars {
+  /** Number of bars before the run, which come first. */
+  readonly before: number;
+  /** Index of the bar by entry; absent if entry `i` is bar `i`. */
+  readonly rows?: Int32Array;
+}
+
 /** The steps at which a series has entries, numbered from 0, and the position of a run in them. */
 export abstract class Clock {
   readonly key: string;
@@ -48,6 +56,9 @@ export abstract class Clock {
 
   /** Adds the entries before the run. */
   abstract begin(): void;
+
+  /** The instruments that have a bar at each entry, by index. */
+  abstract entryBars(): ReadonlyMap<number, EntryBars>;
 }
 
 /** One entry for each bar of an instrument, also for those before the run. */
@@ -73,6 +84,10 @@ export class BarClock extends Clock {
 
   timeOf(entry: number): number {
     return this.bars.time[entry]!;
+  }
+
+  entryBars(): ReadonlyMap<number, EntryBars> {
+    return new Map([[this.#index, { before: this.first }]]);
   }
 
   extend(time: number): void {
@@ -120,6 +135,18 @@ export class JointClock extends Clock {
 
   timeOf(entry: number): number {
     return this.sources[0]!.timeOf(this.#rows[0]![entry]!);
+  }
+
+  entryBars(): ReadonlyMap<number, EntryBars> {
+    return new Map(
+      this.sources.flatMap((source, place) => {
+        const own = this.#rows[place]!.subarray(0, this.length);
+        return [...source.entryBars()].map(([index, { before, rows }]): [number, EntryBars] => [
+          index,
+          { before, rows: rows === undefined ? own : own.map((row) => rows[row]!) },
+        ]);
+      }),
+    );
   }
 
   extend(): void {

@@ -7,6 +7,8 @@ import type { WarmUp } from './warm-up.ts';
 export interface IndicatorKind<P extends readonly unknown[], M, L extends string> {
   readonly name: string;
   readonly lines: readonly L[];
+  /** The scale of a chart on which all lines, or each of them, are drawn. */
+  readonly scale: Scale | Readonly<Record<L, Scale>>;
   /** @throws RangeError for parameters out of range. */
   readonly start: (...params: P) => M;
   /** In entries of the inputs, for valid parameters. */
@@ -17,6 +19,12 @@ export interface IndicatorKind<P extends readonly unknown[], M, L extends string
    */
   readonly fill: (machine: M, inputs: Columns, lines: Columns, from: number, to: number) => void;
 }
+
+/**
+ * A scale of a chart: that of the prices, that of the first input, one of its own below the prices, or
+ * none for a line that is not drawn.
+ */
+export type Scale = 'price' | 'input' | 'own' | 'none';
 
 /** Columns by place. The number of places is that of the inputs or lines of a kind. */
 export type Columns = readonly [

@@ -24,13 +24,23 @@ export interface SeriesState {
   readonly declarations: Declarations;
   /** Describes how the values are computed; equal in all runs over the same instruments. */
   readonly key: string;
-  /** The key for people: `ema(close,20)`, and `ema(SPX.close,20)` with several instruments. */
-  readonly label: string;
   /** In bars. */
   readonly warmUp: WarmUp;
   readonly clock: Clock;
+  /** How a chart names and draws it. */
+  readonly drawing: Drawing;
   /** Values by entry of the clock. May be longer, and may have values that the run has not reached. */
   column: Float64Array;
+}
+
+/** How a chart names and draws a series. */
+export interface Drawing {
+  /** Label of the bars or the indicator, such as `macd(close,12,26,9)`; empty for a single instrument. */
+  readonly owner: string;
+  /** Such as `close` or `macd(close,12,26,9).signal`. */
+  readonly label: string;
+  /** `price`, `volume`, `none`, or the key of the indicator on whose own scale it is drawn. */
+  readonly scale: string;
 }
 
 /** For the engine only; the package does not export it. @throws TypeError if it is no series. */

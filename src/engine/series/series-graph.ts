@@ -8,6 +8,7 @@ import {
   type Declarations,
   type Lines,
 } from './declared-series.ts';
+import { drawColumn, drawLine, namesOf, type ReturnedIndicator } from './returned-indicators.ts';
 import { INDICATOR_KINDS } from '../indicators/indicator-kinds.ts';
 import { PACKAGE_VERSION } from '../version.ts';
 import type { SharedComputations } from './shared-computations.ts';
@@ -32,6 +33,7 @@ export interface DeclaredIndicator {
 
 /** An indicator of this run. */
 interface Node extends DeclaredIndicator {
+  readonly kind: Pick<IndicatorKind<never, unknown, string>, 'name' | 'lines'>;
   readonly computation: Computation;
   readonly clock: Clock;
   readonly inputs: readonly Series[];
@@ -58,6 +60,7 @@ export class SeriesGraph {
       this.#declare(kind, inputs, params),
   });
   #isClosed = false;
+  #returned: unknown;
 
   /** @param shared is extended by the computations of this run. */
   constructor(source: SeriesSource, shared?: SharedComputations) {
@@ -70,18 +73,20 @@ export class SeriesGraph {
     this.bars = this.#barClocks.map((clock, index) => {
       const columns = BAR_COLUMNS.map((name): [string, Series] => {
         const key = `${clock.key}.${name}`;
-        const label = symbols.length === 1 ? name : `${symbols[index]}.${name}`;
-        const state = { declarations: this.#declarations, key, label, warmUp: ofWindow(1) };
-        return [name, new Series({ ...state, clock, column: clock.bars[name] })];
+        const owner = symbols.length === 1 ? '' : symbols[index]!;
+        const state = { declarations: this.#declarations, key, clock, warmUp: ofWindow(1) };
+        const drawing = drawColumn(name, owner);
+        return [name, new Series({ ...state, drawing, column: clock.bars[name] })];
       });
       const entries = [['symbol', symbols[index]!], ...columns];
       return Object.freeze(Object.fromEntries(entries) as BarSeries);
     });
   }
 
-  /** Ends the declarations. */
-  close(): void {
+  /** Ends the declarations. @param returned the result of `indicators` of the strategy */
+  close(returned: unknown): void {
     this.#isClosed = true;
+    this.#returned = returned;
     for (const clock of this.#barClocks) clock.begin();
     for (const clock of this.#jointClocks.values()) clock.begin();
   }
@@ -115,6 +120,23 @@ export class SeriesGraph {
     for (const clock of this.#jointClocks.values()) clock.advance();
   }
 
+  /** The indicators that the strategy returned, in order of declaration. */
+  returned(): ReturnedIndicator[] {
+    const names = namesOf(this.#returned);
+    return this.#nodes.flatMap(({ kind, label, clock, lines }) => {
+      const found = lines.flatMap((series, place) => {
+        const name = names.get(series);
+        const { column, drawing } = stateOf(series);
+        if (name === undefined || drawing.scale === 'none') return [];
+        const values = column.subarray(0, clock.length);
+        return [{ name, line: kind.lines[place]!, scale: drawing.scale, values }];
+      });
+      return found.length === 0
+        ? []
+        : [{ kind: kind.name, label, lines: found, bars: clock.entryBars() }];
+    });
+  }
+
   #declare(name: string, inputs: readonly Series[], params: readonly unknown[]): Lines<string> {
     if (this.#isClosed) {
       throw new Error(`${name} must be declared in indicators(), before the run`);
@@ -137,22 +159,21 @@ export class SeriesGraph {
     const known = this.#declared.get(key);
     if (known !== undefined) return known;
     const computation = this.#compute(key, kind, clock, params);
-    const states = inputs.map(stateOf);
-    const label =
-      kind.name === ALIGNMENT
-        ? states[0]!.label
-        : `${kind.name}(${[...states.map((state) => state.label), ...params].join()})`;
-    const warmUp = inTurn(together(...states.map((state) => state.warmUp)), kind.warmUp(...params));
+    const warmUp = inTurn(
+      together(...inputs.map((input) => stateOf(input).warmUp)),
+      kind.warmUp(...params),
+    );
     const lines = kind.lines.map((line, place) => {
+      const drawing =
+        kind.name === ALIGNMENT
+          ? stateOf(inputs[0]!).drawing
+          : drawLine(kind, { line, key, inputs, params });
       const column = computation.columns[place]!;
-      const state = { declarations: this.#declarations, key: `${key}.${line}`, warmUp, clock };
-      return new Series({
-        ...state,
-        label: kind.lines.length === 1 ? label : `${label}.${line}`,
-        column,
-      });
+      const declarations = this.#declarations;
+      return new Series({ declarations, key: `${key}.${line}`, warmUp, clock, drawing, column });
     });
-    this.#nodes.push({ label, warmUp, computation, clock, inputs, lines });
+    const label = stateOf(lines[0]!).drawing.owner;
+    this.#nodes.push({ kind, label, warmUp, computation, clock, inputs, lines });
     const byName = Object.fromEntries(kind.lines.map((line, place) => [line, lines[place]!]));
     const declared = Object.freeze(byName) as Lines<L>;
     this.#declared.set(key, declared);
@@ -213,6 +234,7 @@ function alignment(
   return {
     name: ALIGNMENT,
     lines: ['value'],
+    scale: 'input',
     start: () => joint,
     warmUp: () => ofWindow(1),
     fill(_, [input], [value], from, to) {
