@@ -49,7 +49,7 @@ async function open(
     timeoutMs: settings.strategy_timeout_seconds * 1000,
     memoryMb: settings.strategy_memory_mb,
   };
-  const { strategy, close } = await openSandbox(options);
+  const { strategy, declare, close } = await openSandbox(options);
   await close();
   const { values } = resolveParams(strategy.params, options.params);
   return {
@@ -60,6 +60,7 @@ async function open(
       ...strategy,
       check: (params) => (isDeepStrictEqual(params, values) ? strategy.check?.(params) : undefined),
     },
+    declare,
     execute: (setup, how) => executeSealed(options, setup, how),
   };
 }
@@ -75,7 +76,7 @@ async function executeSealed(
     const fault = sandbox.strategy.check?.(params);
     if (fault !== undefined) throw new ServiceError('usage', `--param: ${fault}`);
     const total = Math.max(...instruments.map(({ bars }) => bars.length));
-    const hosted = { needsSteps: true, take: sandbox.take };
+    const hosted = { needsSteps: true, take: sandbox.take, warmUp: sandbox.warmUp };
     await takeAllSteps(hosted, instruments, (done) => onProgress?.(Math.min(done, total), total));
     return await execute({ ...setup, strategy: sandbox.strategy }, { timeoutMs, signal });
   } finally {

@@ -91,11 +91,11 @@ export class Engine {
   }
 
   /**
-   * Sets bars before the run, which only declared indicators see, in the order of the instruments.
+   * Sets bars before the run by symbol, which only declared indicators see.
    *
    * @throws RangeError after the first bars.
    */
-  warmUp(bars: readonly Bars[]): void {
+  warmUp(bars: Readonly<Record<string, Bars>>): void {
     this.#run.warmUp(bars);
   }
 

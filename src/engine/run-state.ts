@@ -128,13 +128,15 @@ export class RunState {
   }
 
   /**
-   * Sets the bars before the run, in the order of the instruments.
+   * Sets the bars before the run, by symbol.
    *
    * @throws RangeError after the first bars.
    */
-  warmUp(bars: readonly Bars[]): void {
+  warmUp(bars: Readonly<Record<string, Bars>>): void {
     if (this.stepCount > 0) throw new RangeError('bars before the run must come before its bars');
-    for (const [index, before] of bars.entries()) this.withWarmUp[index] = before;
+    for (const { index, symbol } of this.instruments) {
+      if (Object.hasOwn(bars, symbol)) this.withWarmUp[index] = bars[symbol]!;
+    }
   }
 
   /**

@@ -37,6 +37,8 @@ export interface SessionFeed {
   readonly total: number | null;
   /** Duration of a bar, ms. */
   readonly barMs: number;
+  /** Bars before the first step, by symbol, for declared indicators; absent if it has none. */
+  readonly warmUp?: Readonly<Record<string, Bars>> | undefined;
   /** Notes for the report, as sentences. */
   readonly notes: readonly string[];
   /**

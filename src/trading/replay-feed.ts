@@ -1,6 +1,7 @@
 import { setImmediate as nextTurn, setTimeout as delay } from 'node:timers/promises';
+import type { EngineInstrument } from '../engine/engine-setup.ts';
 import { mergeTimes, stepsOf } from '../engine/steps.ts';
-import type { Bars } from '../market/bars.ts';
+import { sliceBars, type Bars } from '../market/bars.ts';
 import { findGaps } from '../market/data-gaps.ts';
 import type { Timeframe } from '../market/timeframe.ts';
 import { Intake, type FeedItem, type SessionFeed } from './feed.ts';
@@ -76,11 +77,23 @@ async function waitUntil(due: number, clock: Clock, signal?: AbortSignal): Promi
   }
 }
 
-interface ReplayedInstrument {
-  readonly symbol: string;
-  readonly bars: Bars;
+interface ReplayedInstrument extends EngineInstrument {
   /** Number of bars in the source data, and of bars missing from it, before any resampling. */
   readonly source: { readonly bars: number; readonly missing: number };
+}
+
+/** Bars of each instrument that a session records for its indicators. */
+const MOST_WARM_UP_BARS = 5000;
+
+function warmUpOf(
+  instruments: readonly EngineInstrument[],
+): Readonly<Record<string, Bars>> | undefined {
+  const entries = instruments.flatMap(({ symbol, warmUp }) => {
+    if (warmUp === undefined) return [];
+    const from = Math.max(0, warmUp.length - MOST_WARM_UP_BARS);
+    return [[symbol, sliceBars(warmUp, from, warmUp.length)] as const];
+  });
+  return entries.length === 0 ? undefined : Object.fromEntries(entries);
 }
 
 /** Feeds recorded bars to a session at `speed` times the pace of the market. */
@@ -94,6 +107,7 @@ export function replaySessionFeed(
     total: mergeTimes(instruments.map(({ bars }) => bars)).length,
     barMs: timeframe.ms,
     notes,
+    warmUp: warmUpOf(instruments),
     items: (after, signal) => replayFeed({ instruments, timeframe, speed, after, signal }),
     source(symbol, taken) {
       const { bars, source } = instruments.find((one) => one.symbol === symbol)!;

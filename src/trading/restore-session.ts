@@ -16,14 +16,14 @@ const STEPS_AT_ONCE = 256;
  * @throws ServiceError reason `not_reproducible` if the inputs lead to another state.
  */
 export async function restoreSession(
-  { bot: { strategy, params, spec }, signals, take }: HostedRun,
+  { bot: { strategy, params, spec }, signals, take, warmUp }: HostedRun,
   terms: Pick<SessionSetup, 'timeoutMs' | 'opening' | 'venue'>,
   inputs: AsyncIterable<SessionInput>,
   recorded: SessionState | undefined,
 ): Promise<TradingSession> {
   const { symbols } = spec.spec.universe;
   const setup = { symbols, strategy, params, config: engineConfig(spec), signals, ...terms };
-  const session = await TradingSession.resume(setup, showSteps(inputs, take));
+  const session = await TradingSession.resume(setup, showSteps(inputs, take, warmUp));
   if (recorded === undefined || stateHash(session.state()) === stateHash(recorded)) return session;
   throw new ServiceError('failure', 'the recorded inputs lead to another state than was recorded', {
     reason: 'not_reproducible',
@@ -35,11 +35,13 @@ export async function restoreSession(
 async function* showSteps(
   inputs: AsyncIterable<SessionInput>,
   show: (steps: readonly Step[]) => Promise<void>,
+  warmUp: HostedRun['warmUp'],
 ): AsyncGenerator<SessionInput> {
   let some: SessionInput[] = [];
   const flush = async function* () {
     const all = some;
     some = [];
+    for (const input of all) if (input.kind === 'data.warm_up') warmUp(input.bars);
     const steps = all.flatMap((input) => (input.kind === 'data.bars' ? [input.step] : []));
     if (steps.length > 0) await show(steps);
     yield* all;

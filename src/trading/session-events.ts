@@ -3,6 +3,7 @@ import type { OrderEvent } from '../engine/journal.ts';
 import type { DenyReason } from '../engine/orders/order.ts';
 import type { VenueReport, VenueRules } from '../engine/execution/venue-protocol.ts';
 import type { Step } from '../engine/steps.ts';
+import { BAR_COLUMNS, barsFromRows, type Bars } from '../market/bars.ts';
 import type { NewEvent } from '../events/event.ts';
 import type { DataEvent } from './feed.ts';
 import { SUPERVISION_KINDS, type SupervisionInput } from './session-supervision.ts';
@@ -15,6 +16,11 @@ import type { Progress, SessionState } from '../events/session-state.ts';
 export type SessionInput =
   /** Calls `push`; the payload holds the step. */
   | { readonly kind: 'data.bars'; readonly step: Step }
+  /**
+   * Bars before the session, by symbol, for declared indicators. The payload holds their rows:
+   * `[time in ms, open, high, low, close, volume]`.
+   */
+  | { readonly kind: 'data.warm_up'; readonly bars: Readonly<Record<string, Bars>> }
   /** Calls `revise`; the payload holds the rules. */
   | { readonly kind: 'venue.terms'; readonly rules: VenueRules }
   /** Calls `report`; the payload is the report. */
@@ -58,6 +64,7 @@ export function progressEvents({ events, used = [], state }: Progress): SessionE
 export const OVERRIDE_USED = 'risk.override_used';
 
 export const INPUT_KINDS = [
+  'data.warm_up',
   'data.bars',
   'venue.terms',
   'venue.report',
@@ -78,6 +85,14 @@ export function inputEvent(
   details: Readonly<Record<string, string>> = {},
 ): SessionEvent {
   if (input.kind === 'data.bars') return barsEvent(input.step);
+  if (input.kind === 'data.warm_up') {
+    const rows = Object.entries(input.bars).map(([symbol, bars]) => [symbol, rowsOf(bars)]);
+    return {
+      kind: input.kind,
+      occurred_at: now,
+      payload: { bars: Object.fromEntries(rows) as object },
+    };
+  }
   if (input.kind === 'control.halted') {
     return { kind: input.kind, occurred_at: now, payload: details };
   }
@@ -100,14 +115,29 @@ export function parseInput<K extends SessionInput['kind']>(
   const input =
     kind === 'data.bars'
       ? { kind, step: stepOf(payload) }
-      : kind === 'venue.report'
-        ? { kind, report: value }
-        : kind === 'venue.terms'
-          ? { kind, rules: value }
-          : kind === 'control.halted'
-            ? { kind }
-            : { kind, ...value };
+      : kind === 'data.warm_up'
+        ? { kind, bars: warmUpOf(payload) }
+        : kind === 'venue.report'
+          ? { kind, report: value }
+          : kind === 'venue.terms'
+            ? { kind, rules: value }
+            : kind === 'control.halted'
+              ? { kind }
+              : { kind, ...value };
   return input as Extract<SessionInput, { readonly kind: K }>;
+}
+
+/** Parses the payload of a `data.warm_up` event. */
+export function warmUpOf(payload: string): Readonly<Record<string, Bars>> {
+  const { bars } = JSON.parse(payload) as {
+    readonly bars: Readonly<Record<string, Parameters<typeof barsFromRows>[0]>>;
+  };
+  const entries = Object.entries(bars).map(([symbol, rows]) => [symbol, barsFromRows(rows)]);
+  return Object.fromEntries(entries) as Readonly<Record<string, Bars>>;
+}
+
+function rowsOf(bars: Bars): readonly (readonly number[])[] {
+  return Array.from({ length: bars.length }, (_, at) => BAR_COLUMNS.map((name) => bars[name][at]!));
 }
 
 export function barsEvent({ time, bars }: Step): SessionEvent {

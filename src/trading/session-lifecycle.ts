@@ -66,7 +66,10 @@ export type Decision =
   /** The session takes and records this input. */
   | {
       readonly kind: 'input_decided';
-      readonly input: Exclude<SessionInput, { readonly kind: 'data.bars' | `venue.${string}` }>;
+      readonly input: Exclude<
+        SessionInput,
+        { readonly kind: `data.${string}` | `venue.${string}` }
+      >;
       readonly details?: HaltDetails;
     }
   | {

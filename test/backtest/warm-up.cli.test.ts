@@ -103,6 +103,13 @@ test('a window has the events of a run over all bars that does not trade before'
   expect(window.window).toMatchObject({ from: `${dayOf(FROM)}T00:00:00.000Z`, bars: 300 - FROM });
 });
 
+test('a sealed strategy has the lock and the events of an open one', async () => {
+  const open = await backtest(bot(OWN));
+  const sealed = await backtest(bot(OWN), '--sealed');
+  expect(sealed.events_text).toBe(open.events_text);
+  expect(sealed.lock).toEqual(open.lock);
+});
+
 test('a trial of a sweep has the figures of a backtest in the same window', async () => {
   const args = ['-p', 'period=3,8', '--workers', '2'];
   const out = ['--out', join(directory, 'sweep'), '--json'];

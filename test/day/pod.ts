@@ -81,6 +81,7 @@ export async function runPod(options: PodOptions): Promise<string> {
       signals: undefined,
       needsSteps: false,
       take: async () => {},
+      warmUp() {},
       close: async () => {},
     },
     journal,

@@ -79,7 +79,7 @@ function run(
       : instruments,
   });
   if (isLive) {
-    engine.warmUp(instruments.map(({ warmUp }) => warmUp!));
+    engine.warmUp(Object.fromEntries(instruments.map((one) => [one.symbol, one.warmUp!])));
     for (const step of stepsOf(instruments)) {
       engine.append(step);
       engine.advance(1);
@@ -129,7 +129,7 @@ it('bars before the run must come before its bars', () => {
     params: {},
     config: ENGINE_DEFAULTS,
   });
-  expect(() => engine.warmUp([warmUp!])).toThrow(RangeError);
+  expect(() => engine.warmUp({ X: warmUp! })).toThrow(RangeError);
 });
 
 it('an indicator of indicators waits for each in turn, and hides those that it reads', () => {

@@ -97,6 +97,7 @@ export class TriedSession {
         signals: undefined,
         needsSteps: take !== undefined,
         take: (steps) => (take === undefined ? NOTHING : time.real(() => take(steps))),
+        warmUp() {},
         close: async () => {},
       },
       journal,

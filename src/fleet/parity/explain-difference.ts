@@ -51,8 +51,9 @@ export function untilEnd(
   instruments: readonly Instrument[],
 ): readonly Instrument[] {
   const last = lastTime(recorded);
-  return instruments.map(({ symbol, bars }) => ({
+  return instruments.map(({ symbol, bars, warmUp }) => ({
     symbol,
+    warmUp,
     bars: sliceBars(bars, 0, countUntil(bars.time.subarray(0, bars.length), last)),
   }));
 }

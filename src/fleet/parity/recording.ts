@@ -1,20 +1,18 @@
 /** Reads a paper session from the rows of its bot's log. */
 import { type ChainHead, entryFault } from '../../base/hash-chain.ts';
 import type { OrderEvent } from '../../engine/journal.ts';
+import type { EngineInstrument } from '../../engine/engine-setup.ts';
 import { hashOf, type EventFault } from '../../events/event.ts';
 import { allocateBars, appendBar, type Bars } from '../../market/bars.ts';
 import type { BotEventsTable } from '../../storage/tables.ts';
-import { parseInput } from '../../trading/session-events.ts';
+import { parseInput, warmUpOf } from '../../trading/session-events.ts';
 import type { DataEvent } from '../../trading/feed.ts';
 import { SUPERVISION_KINDS, type SupervisionInput } from '../../trading/session-supervision.ts';
 import type { SessionState } from '../../events/session-state.ts';
 import type { RecordedSupervision } from './rerun.ts';
 
 /** Bars of an instrument. A run has its instruments in the order of the universe. */
-export interface Instrument {
-  readonly symbol: string;
-  readonly bars: Bars;
-}
+export type Instrument = EngineInstrument;
 
 /** An event of the engine, as a line of `events.ndjson`. */
 export interface RecordedOrder {
@@ -49,6 +47,7 @@ type Candles = Readonly<Record<string, readonly [number, number, number, number,
 export class Recording {
   readonly #run_id: string;
   readonly #bars: Map<string, Bars>;
+  #warmUp: Readonly<Record<string, Bars>> = {};
   readonly #orders: RecordedOrder[] = [];
   readonly #gaps: RecordedGap[] = [];
   readonly #supervision: RecordedSupervision[] = [];
@@ -81,7 +80,11 @@ export class Recording {
     const { seq } = this.#last;
     if (seq < end) this.#fault ??= { seq: seq + 1, fault: 'missing' };
     return {
-      instruments: [...this.#bars].map(([symbol, bars]) => ({ symbol, bars })),
+      instruments: [...this.#bars].map(([symbol, bars]) => ({
+        symbol,
+        bars,
+        warmUp: Object.hasOwn(this.#warmUp, symbol) ? this.#warmUp[symbol] : undefined,
+      })),
       orders: this.#orders,
       gaps: this.#gaps,
       supervision: this.#supervision,
@@ -102,6 +105,8 @@ export class Recording {
         const candle = { open, high, low, close, volume };
         this.#bars.set(symbol, appendBar(this.#bars.get(symbol)!, occurred_at, candle));
       }
+    } else if (kind === 'data.warm_up') {
+      this.#warmUp = warmUpOf(text);
     } else if (isSupervisionInput(kind)) {
       this.#supervision.push({ after: this.#time, input: parseInput(kind, text) });
     } else if (kind === 'data.gap') {

@@ -16,30 +16,28 @@ export function recordedInputs(
   { bot_id, task_id: run_id }: { readonly bot_id: string; readonly task_id: string },
 ): () => Promise<readonly RecordedInput[]> {
   let after_seq = 0;
-  let supervision: (RecordedInput & { readonly seq: number })[] | undefined;
+  let others: (RecordedInput & { readonly seq: number })[] | undefined;
   return async () => {
-    supervision ??= await readSupervisionInputs(db, bot_id, run_id);
+    others ??= await readOtherInputs(db, bot_id, run_id);
     const bars = await selectBars(db, { run_id, after_seq });
     after_seq = bars.at(-1)?.seq ?? after_seq;
     const isLast = bars.length < PAGE;
     // Inputs recorded before the last bar of this page.
-    const count = isLast
-      ? supervision.length
-      : supervision.findLastIndex(({ seq }) => seq < after_seq) + 1;
-    const some = supervision.splice(0, count);
+    const count = isLast ? others.length : others.findLastIndex(({ seq }) => seq < after_seq) + 1;
+    const some = others.splice(0, count);
     return [...bars.map((row) => ({ ...row, kind: 'data.bars' as const })), ...some].sort(
       (a, b) => a.seq - b.seq,
     );
   };
 }
 
-/** Reads all at once: there are few of them. */
-async function readSupervisionInputs(db: Db, bot_id: string, run_id: string) {
+/** Reads all inputs but bars at once: there are few of them. */
+async function readOtherInputs(db: Db, bot_id: string, run_id: string) {
   const rows = await db
     .selectFrom('bot_events')
     .select(['seq', 'kind', 'payload'])
     .where('bot_id', '=', bot_id)
-    .where('kind', 'in', SUPERVISION_KINDS)
+    .where('kind', 'in', ['data.warm_up', ...SUPERVISION_KINDS])
     .where('run_id', '=', run_id)
     .orderBy('seq')
     .execute();

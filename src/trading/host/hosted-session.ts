@@ -2,6 +2,7 @@ import { ServiceError } from '../../base/errors.ts';
 import type { Progress, SessionState } from '../../events/session-state.ts';
 import type { DenyReason } from '../../engine/orders/order.ts';
 import type { Step } from '../../engine/steps.ts';
+import type { Bars } from '../../market/bars.ts';
 import type { DataEvent, FeedItem } from '../feed.ts';
 import {
   dataEvent,
@@ -37,6 +38,8 @@ export interface SessionHost {
   readonly recordsHalts: boolean;
   /** Whether equity of 0 or below is a failure; otherwise it ends the session like the end of its bars. */
   readonly failsWhenRuined: boolean;
+  /** Returns the bars before the first step for declared indicators, once the run has them. */
+  readonly warmUp: () => Readonly<Record<string, Bars>> | undefined;
   /**
    * Prepares the session for bars, before it takes them.
    *
@@ -107,6 +110,7 @@ export class HostedSession {
     const { session } = this;
     if (session === undefined || this.#life.ending !== undefined) return;
     if (item.kind !== 'data.bars') return this.#noteData(item);
+    if (session.steps === 0) this.#warmUp();
     const isStale = await this.#host.prepareBars(item.step);
     this.dispatch({ kind: 'bars_arrived', isStale });
     const progress = session.push(item.step);
@@ -117,6 +121,11 @@ export class HostedSession {
     if (session.status === 'running') return;
     const error = this.#failure;
     this.dispatch(error === undefined ? { kind: 'feed_ended' } : { kind: 'failed', error });
+  }
+
+  #warmUp(): void {
+    const bars = this.#host.warmUp();
+    if (bars !== undefined) this.take({ kind: 'data.warm_up', bars });
   }
 
   /** A gap is recorded with the bars after it: alone, it would be recorded again after a restart. */

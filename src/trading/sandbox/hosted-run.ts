@@ -2,6 +2,7 @@ import { codeOf, entryOf } from '../../bots/bundle.ts';
 import type { HostedSpec } from '../../bots/hosted.ts';
 import { hostedBot, type Bot } from '../../bots/load-bot.ts';
 import { engineConfig } from '../../bots/spec.ts';
+import type { EngineInstrument } from '../../engine/engine-setup.ts';
 import type { Signals } from '../../engine/model-signals.ts';
 import { stepsOf, type Step } from '../../engine/steps.ts';
 import type { Bars } from '../../market/bars.ts';
@@ -23,6 +24,8 @@ export interface HostedRun {
   readonly needsSteps: boolean;
   /** Must resolve before the run takes these steps. See `SignalFeed` and `Sandbox`. */
   readonly take: (steps: readonly Step[]) => Promise<void>;
+  /** Sends bars before the run to the process of the strategy, by symbol. Must precede all steps. */
+  readonly warmUp: (bars: Readonly<Record<string, Bars>>) => void;
   readonly close: () => Promise<void>;
 }
 
@@ -38,11 +41,12 @@ export async function openRun(bot: Bot): Promise<HostedRun> {
       signals: undefined,
       needsSteps: false,
       take: async () => {},
+      warmUp() {},
       close: async () => {},
     };
   }
   const feed = await openSignals(bot.models, bot.spec.spec.universe.symbols);
-  return { bot, needsSteps: true, ...feed };
+  return { bot, needsSteps: true, warmUp() {}, ...feed };
 }
 
 /**
@@ -81,13 +85,14 @@ export async function openHosted(
     });
     opened.push(sandbox.close);
     return {
-      bot: hostedBot(hosted, sandbox.strategy),
+      bot: hostedBot(hosted, sandbox.strategy, sandbox.declare),
       signals: feed?.signals,
       needsSteps: true,
       async take(steps) {
         await feed?.take(steps);
         await sandbox.take(steps);
       },
+      warmUp: sandbox.warmUp,
       close,
     };
   } catch (error) {
@@ -99,16 +104,22 @@ export async function openHosted(
 const STEPS_AT_ONCE = 4096;
 
 /**
- * Passes all steps of complete histories to `take`, if the run needs them.
+ * Passes all steps of complete histories to `take`, after the bars before them, if the run needs
+ * them.
  *
  * @param onTaken receives the count of steps passed so far.
  */
 export async function takeAllSteps(
-  { take, needsSteps }: Pick<HostedRun, 'take' | 'needsSteps'>,
-  instruments: readonly { readonly symbol: string; readonly bars: Bars }[],
+  { take, warmUp, needsSteps }: Pick<HostedRun, 'take' | 'warmUp' | 'needsSteps'>,
+  instruments: readonly EngineInstrument[],
   onTaken: (steps: number) => void = () => {},
 ): Promise<void> {
   if (!needsSteps) return;
+  warmUp(
+    Object.fromEntries(
+      instruments.flatMap((one) => (one.warmUp ? [[one.symbol, one.warmUp] as const] : [])),
+    ),
+  );
   let some: Step[] = [];
   let count = 0;
   const flush = async (): Promise<void> => {

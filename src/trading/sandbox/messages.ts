@@ -3,7 +3,8 @@
  * its length in bytes (32 bits, little-endian), followed by these bytes. The server does not trust
  * the process: it limits the size of each message and validates it with a schema.
  *
- * The server sends a `Setup`, serialized by V8, and then steps (see `step-codec.ts`). The process
+ * The server sends a `Setup`, serialized by V8, then bars before the run (see `warm-up-codec.ts`), and
+ * then steps (see `step-codec.ts`). The process
  * replies in JSON. It answers the setup with `Loaded` or `Refused`, and steps with any number of
  * `Ordered`. The last of these has all steps done, or has failed.
  */
@@ -48,6 +49,22 @@ const Param = z.union([
   z.strictObject({ kind: z.literal('flag'), default: z.boolean(), description }),
 ]);
 
+const count = z.number().min(0);
+/** Infinity is null in JSON. */
+const endless = z
+  .number()
+  .min(0)
+  .nullable()
+  .transform((entries) => entries ?? Infinity);
+
+const Indicator = z.strictObject({
+  label: upTo(1000),
+  warmUp: z.strictObject({
+    ready: z.strictObject({ entries: count, days: count }),
+    settled: z.strictObject({ entries: endless, days: count }),
+  }),
+});
+
 const Loaded = z.strictObject({
   loaded: z.strictObject({
     name: upTo(100).regex(/^[a-z0-9]+(_[a-z0-9]+)*$/),
@@ -61,6 +78,8 @@ const Loaded = z.strictObject({
     shorts: z.boolean().exactOptional(),
     /** Error that the `check` function of the strategy returned for the parameters. */
     check: upTo(1000).exactOptional(),
+    /** Declared indicators for the parameters. */
+    indicators: z.array(Indicator).max(1000).optional(),
   }),
 });
 

@@ -6,6 +6,7 @@
  */
 import { readSync, writeSync } from 'node:fs';
 import { deserialize } from 'node:v8';
+import { declaredIndicators } from '../../engine/declared-indicators.ts';
 import { Engine } from '../../engine/engine.ts';
 import { REQUEST_FIELDS } from '../../engine/orders/order-request.ts';
 import type { OrderRequest } from '../../engine/orders/order.ts';
@@ -21,6 +22,7 @@ import { inSlices, underWatchdog } from '../../base/watchdog.ts';
 import { loadBundle, secureGlobals } from './bundle-modules.ts';
 import type { Command, Failure, Loaded, Ordered, Setup } from './messages.ts';
 import { decodeSteps } from './step-codec.ts';
+import { decodeWarmUp } from './warm-up-codec.ts';
 
 const { stringify } = JSON;
 const Bytes = Buffer;
@@ -145,6 +147,7 @@ function load(): Loaded {
   };
   engine = new Engine({ instruments, strategy: recorded, params: values, config, signals });
   const { description, shorts, instruments: count, signals: reads } = strategy;
+  const indicators = indicatorsOf(strategy, values);
   return {
     name,
     description,
@@ -153,7 +156,26 @@ function load(): Loaded {
     ...(reads !== undefined && { signals: [...reads] }),
     ...(shorts !== undefined && { shorts }),
     ...(check !== undefined && { check }),
+    ...(indicators !== undefined && { indicators }),
   };
+}
+
+/** Undefined for a declaration that throws, because the run fails with its error. */
+function indicatorsOf(
+  strategy: Strategy,
+  values: Parameters<NonNullable<Strategy['check']>>[0],
+): Loaded['indicators'] {
+  if (strategy.indicators === undefined) return undefined;
+  try {
+    return loadGuarded(() => declaredIndicators(strategy, values, symbols)).map(
+      ({ label, warmUp: { ready, settled } }) => ({
+        label: label.slice(0, 1000),
+        warmUp: { ready, settled },
+      }),
+    );
+  } catch {
+    return undefined;
+  }
 }
 
 function checkOf(strategy: Strategy, values: Parameters<NonNullable<Strategy['check']>>[0]) {
@@ -240,6 +262,8 @@ function stepReply(until: number, more: boolean): Uint8Array {
 
 function serve(): void {
   write(timedLoadReply());
+  const before = readMessage();
+  underWatchdog(timeoutMs, () => engine.warmUp(decodeWarmUp(symbols, before)));
   for (let until = 0; failed === undefined;) {
     const message = readMessage();
     const steps = underWatchdog(timeoutMs, () =>

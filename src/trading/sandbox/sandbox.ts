@@ -4,13 +4,16 @@
  * decides when to order what, and nothing else in a result.
  */
 import { serialize } from 'node:v8';
+import type { DeclareIndicators } from '../../engine/declared-indicators.ts';
 import type { Signals } from '../../engine/model-signals.ts';
 import type { Step } from '../../engine/steps.ts';
 import type { Strategy } from '../../engine/strategy.ts';
 import { ServiceError } from '../../base/errors.ts';
+import type { Bars } from '../../market/bars.ts';
 import { readFirst, type Setup } from './messages.ts';
 import { createPlayer, invalidMessage } from './player.ts';
 import { encodeSteps } from './step-codec.ts';
+import { encodeWarmUp } from './warm-up-codec.ts';
 import { StrategyProcess } from './strategy-process.ts';
 
 export interface SandboxOptions extends Omit<Setup, 'signals'> {
@@ -25,6 +28,10 @@ export interface SandboxOptions extends Omit<Setup, 'signals'> {
 export interface Sandbox {
   /** Repeats the orders of the process. For one run, over exactly the steps passed to `take`. */
   readonly strategy: Strategy;
+  /** Its declared indicators, with the parameters of the setup; undefined if there are none. */
+  readonly declare: DeclareIndicators | undefined;
+  /** Sets bars before the run, by symbol. Must precede all steps. */
+  readonly warmUp: (bars: Readonly<Record<string, Bars>>) => void;
   /**
    * Sends the next steps to the process, oldest first, before the run takes them. Does not throw if
    * the process fails: the strategy then throws a `ServiceError` at the failed step.
@@ -65,6 +72,9 @@ export async function openSandbox(options: SandboxOptions): Promise<Sandbox> {
     }
     const { loaded } = answer;
     const player = createPlayer(loaded.name);
+    const { indicators } = loaded;
+    let before: Readonly<Record<string, Bars>> = {};
+    let isWarm = false;
     return {
       strategy: {
         name: loaded.name,
@@ -76,7 +86,13 @@ export async function openSandbox(options: SandboxOptions): Promise<Sandbox> {
         check: () => loaded.check,
         create: (context) => player.create(context),
       },
+      declare: indicators && (() => indicators),
+      warmUp(bars) {
+        before = bars;
+      },
       async take(steps) {
+        if (!isWarm) child.send(encodeWarmUp(symbols, before));
+        isWarm = true;
         for (let at = 0; at < steps.length && !player.hasFailed; at += STEPS_AT_ONCE) {
           const some = steps.slice(at, at + STEPS_AT_ONCE);
           const until = player.done + some.length;

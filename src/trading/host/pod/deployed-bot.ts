@@ -4,8 +4,10 @@ import { bundleHash, codeOf, versionHash, type Bundle } from '../../../bots/bund
 import { invalidSpec, readHostedSpec } from '../../../bots/hosted.ts';
 import { loadBot, type Bot } from '../../../bots/load-bot.ts';
 import { prepare } from '../../../bots/prepare.ts';
+import { coldNotes } from '../../../bots/warm-up.ts';
 import { isSystemError, ServiceError } from '../../../base/errors.ts';
 import type { Log } from '../../../base/log.ts';
+import type { Bars } from '../../../market/bars.ts';
 import { parseTimeframe } from '../../../market/timeframe.ts';
 import { openHosted, openRun, type CodeLimits, type HostedRun } from '../../sandbox/hosted-run.ts';
 import { tradingProblems } from '../../../bots/trading-problems.ts';
@@ -86,6 +88,8 @@ function readText(file: string): string {
 export interface RunningFeed {
   /** Steps after a time, ms since epoch, and the observations between them. */
   readonly items: (after: number | undefined, signal: AbortSignal) => AsyncIterable<FeedItem>;
+  /** As in `SessionFeed`. */
+  readonly warmUp?: Readonly<Record<string, Bars>> | undefined;
   readonly close: () => Promise<void>;
 }
 
@@ -113,8 +117,10 @@ export async function openFeed(
   if (exchange === undefined) {
     const { job, notes } = await prepare(bot, { catalogueDir, assertions: [] });
     const feed = replaySessionFeed(job, timeframe, notes, speed);
-    return { items: (after, signal) => feed.items(after, signal), close: async () => {} };
+    const items: RunningFeed['items'] = (after, signal) => feed.items(after, signal);
+    return { items, warmUp: feed.warmUp, close: async () => {} };
   }
+  for (const note of coldNotes(bot)) log.info(note);
   const { name, ...definition } = exchange;
   const { symbols } = universe;
   const closing = new AbortController();

@@ -48,6 +48,11 @@ export class PodRunner {
       }),
       perform: (decision) => this.#perform(decision),
       onProgress: ({ events }) => metrics.count(events),
+      warmUp: () => {
+        const warmUp = this.#feed?.warmUp;
+        if (warmUp !== undefined) this.#options.bot.warmUp(warmUp);
+        return warmUp;
+      },
       prepareBars: (step) => this.#prepareBars(step),
       write: (batch) => this.#write(batch),
     });

@@ -2,6 +2,7 @@ import { msSince, thisMoment, type Moment } from '../../../base/elapsed.ts';
 import { readChangedSpec } from '../../../bots/hosted.ts';
 import type { Bot } from '../../../bots/load-bot.ts';
 import { prepare } from '../../../bots/prepare.ts';
+import { coldNotes } from '../../../bots/warm-up.ts';
 import { parseTimeframe } from '../../../market/timeframe.ts';
 import { liveSessionFeed } from '../../live-session-feed.ts';
 import { replaySessionFeed } from '../../replay-feed.ts';
@@ -96,6 +97,11 @@ class ThreadedSession {
       failsWhenRuined: false,
       // The worker holds the claim, and paper sessions need no license.
       observe: () => ({ isLicensed: true, isClaimFresh: true }),
+      warmUp: () => {
+        const { warmUp } = feed;
+        if (warmUp !== undefined) run.warmUp(warmUp);
+        return warmUp;
+      },
       prepareBars: async (step) => {
         this.#hosted.noteGaps();
         await this.#updateSupervision();
@@ -177,7 +183,7 @@ async function openFeed(
   }
   const { exchange } = live;
   const source = { exchange, symbols: universe.symbols, timeframe: timeframe.name };
-  return liveSessionFeed(() => ports.live(source), exchange, timeframe);
+  return liveSessionFeed(() => ports.live(source), exchange, timeframe, coldNotes(bot));
 }
 
 function restore(
