@@ -132,7 +132,13 @@ describe('firm thresholds', () => {
     });
     const config = { ...ENGINE_DEFAULTS, cash: 10_000, account: MARGIN, risk: NO_RISK_LIMITS };
     const symbols = ['X', 'Y'];
-    const session = new TradingSession({ symbols, strategy, params: {}, config, timeoutMs: 1000 });
+    const session = new TradingSession({
+      symbols,
+      strategy,
+      params: {},
+      config,
+      timeoutMs: Infinity,
+    });
     const thresholds = { max_gross_exposure: { value: 900 } };
     session.supervise({ kind: 'risk.thresholds_set', thresholds });
     session.push({ time: START, bars: { X: bar } });
@@ -297,7 +303,7 @@ function newSession(
       risk: { ...NO_RISK_LIMITS, ...risk },
       optionalLimits,
     },
-    timeoutMs: 1000,
+    timeoutMs: Infinity,
   };
   const session = new TradingSession(setup);
   const inputs: SessionInput[] = [];

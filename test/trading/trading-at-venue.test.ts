@@ -71,7 +71,7 @@ function setupOf({ onStep, onFill, config, rules, opening }: Options): SessionSe
     strategy,
     params: {},
     config: { ...ENGINE_DEFAULTS, cash: 1000, ...config },
-    timeoutMs: 10_000,
+    timeoutMs: Infinity,
     opening,
   };
 }

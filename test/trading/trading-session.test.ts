@@ -30,8 +30,6 @@ import { inProcess } from '../cli/in-process.ts';
 import { bars, DAY, ENGINE_DEFAULTS, flat, MARGIN, START } from '../engine/market.ts';
 import { EXAMPLES, exampleBots } from '../bots/example-bots.ts';
 
-const TIMEOUT_MS = 10_000;
-
 function eventHash(events: Iterable<OrderEvent>): string {
   const hash = createHash('sha256');
   for (const event of events) hash.update(`${JSON.stringify(event)}\n`);
@@ -40,7 +38,7 @@ function eventHash(events: Iterable<OrderEvent>): string {
 
 function sessionSetup({ instruments, strategy, params, config }: EngineSetup): SessionSetup {
   const symbols = instruments.map(({ symbol }) => symbol);
-  return { symbols, strategy, params, config, timeoutMs: TIMEOUT_MS };
+  return { symbols, strategy, params, config, timeoutMs: Infinity };
 }
 
 describe('a session on the bars of a backtest', () => {
@@ -57,7 +55,7 @@ describe('a session on the bars of a backtest', () => {
     const bot = loadBot(join(EXAMPLES, name), WINDOW);
     const { job } = await prepare(bot, { catalogueDir, assertions: [] });
     const signals = await signalsOver(bot.models, job.instruments);
-    const run = await execute({ ...job, signals }, { timeoutMs: TIMEOUT_MS });
+    const run = await execute({ ...job, signals }, { timeoutMs: 10_000 });
     const shown = await openRun(bot);
     const session = new TradingSession({ ...sessionSetup(job), signals: shown.signals });
     const events: OrderEvent[] = [];
@@ -208,7 +206,7 @@ function scripted(
     strategy,
     params: {},
     config: { ...ENGINE_DEFAULTS, ...options.config },
-    timeoutMs: options.timeoutMs ?? TIMEOUT_MS,
+    timeoutMs: options.timeoutMs ?? Infinity,
   });
 }
 
@@ -288,7 +286,7 @@ describe('halt', () => {
   it('has the same effect on a resumed session', async () => {
     const strategy = BUILT_IN_STRATEGIES.get('buy_and_hold')!;
     const setup = { ...ENGINE_DEFAULTS };
-    const options = { symbols: ['X'], strategy, params: {}, config: setup, timeoutMs: TIMEOUT_MS };
+    const options = { symbols: ['X'], strategy, params: {}, config: setup, timeoutMs: Infinity };
     const session = new TradingSession(options);
     session.push(FIRST);
     const resumed = await TradingSession.resume(options, [FIRST]);
@@ -367,7 +365,7 @@ describe('a failing strategy', () => {
       },
     });
     const config = ENGINE_DEFAULTS;
-    const setup = { symbols: ['X'], strategy, params: {}, config, timeoutMs: TIMEOUT_MS };
+    const setup = { symbols: ['X'], strategy, params: {}, config, timeoutMs: Infinity };
     const session = new TradingSession(setup);
     expect(session.push(FIRST).state.status).toBe('failed');
     const resumed = await TradingSession.resume(setup, [FIRST]);

@@ -42,7 +42,7 @@ export async function play(
   const session = new TradingSession({
     ...job,
     symbols: bot.spec.spec.universe.symbols,
-    timeoutMs: 5000,
+    timeoutMs: Infinity,
   });
   const events: SessionEvent[] = [];
   let steps = 0;

@@ -32,7 +32,7 @@ async function hostRuin(failsWhenRuined: boolean) {
     strategy: reckless,
     params: {},
     config: { ...ENGINE_DEFAULTS, account: { model: 'margin', initial: 0.1, maintenance: 0 } },
-    timeoutMs: 10_000,
+    timeoutMs: Infinity,
   });
   const written: SessionEvent[] = [];
   const newHost = () =>
@@ -105,7 +105,7 @@ test('an order whose instrument is halted is not sent, while others may be', asy
     strategy: patient,
     params: {},
     config: ENGINE_DEFAULTS,
-    timeoutMs: 10_000,
+    timeoutMs: Infinity,
   });
   const hosted = newIdleHost();
   hosted.adopt(session);

@@ -109,7 +109,7 @@ function openOnce() {
       }),
     );
     const config = readRunConfig(join(directory, 'run.json'));
-    const limits = { memoryMb: 64, timeoutMs: 1000 };
+    const limits = { memoryMb: 64, timeoutMs: 30_000 };
     const bot = await openBot(config, limits, new AbortController().signal);
     rmSync(directory, { recursive: true });
     return { bot, config };
@@ -394,7 +394,7 @@ export async function newScript(): Promise<Script> {
         stop: stop.signal,
         instanceId: 'script',
         catalogueDir: '',
-        timeoutMs: 1000,
+        timeoutMs: Infinity,
         venueTimes,
         connections,
         onView: (its) => (view = its),
@@ -430,7 +430,7 @@ export async function newScript(): Promise<Script> {
         strategy: bot.bot.strategy,
         params: bot.bot.params,
         config: engineConfig(bot.bot.spec),
-        timeoutMs: 1000,
+        timeoutMs: Infinity,
         venue: { deployment_id: DEPLOYMENT, rules: RULES },
       };
       const session = await TradingSession.resume(setup, journal.inputs());

@@ -60,7 +60,7 @@ function run(
     input: { speed: 1e12, to: '2000-01-21' },
     recorded: { state: disk.state, batches: disk.batches },
     catalogueDir,
-    timeoutMs: 5000,
+    timeoutMs: Infinity,
     directory: join(catalogueDir, 'result'),
   };
   const inputs = async function* () {
