@@ -166,7 +166,7 @@ function toNullable<K extends string>(
 
 function equityFigures({ time, equity, initialCash }: RunFigures) {
   let peak = initialCash;
-  let peakTime = time[0] ?? 0;
+  let peakAt = 0;
   let underWater = false;
   let longest = 0;
   let maxDrawdown = 0;
@@ -174,22 +174,22 @@ function equityFigures({ time, equity, initialCash }: RunFigures) {
   let floor = peak;
   for (let i = 0; i < equity.length; i++) {
     const value = equity[i]!;
-    if (value >= peak) {
-      const now = time[i]!;
-      if (underWater && now - peakTime > longest) longest = now - peakTime;
-      underWater = false;
-      peak = value;
-      peakTime = now;
-      floor = peak * (1 + maxDrawdown);
-    } else {
+    if (value < peak) {
       underWater = true;
       if (value < floor) {
         floor = value;
         maxDrawdown = value / peak - 1;
       }
+      continue;
     }
+    if (underWater) longest = Math.max(longest, time[i]! - time[peakAt]!);
+    underWater = false;
+    peakAt = i;
+    if (value === peak) continue;
+    peak = value;
+    floor = peak * (1 + maxDrawdown);
   }
-  if (underWater) longest = Math.max(longest, time.at(-1)! - peakTime);
+  if (underWater) longest = Math.max(longest, time.at(-1)! - time[peakAt]!);
   return {
     end: equity.at(-1) ?? initialCash,
     peak,

@@ -252,7 +252,11 @@ export class Portfolio {
 
   /** Closed trades in order of exit. */
   closedTrades(): Trade[] {
-    return Array.from(this.#closed.after(0), (row) => this.#tradeOf(row));
+    const trades: Trade[] = [];
+    for (let index = 0; index < this.#closed.count; index += 1) {
+      trades.push(this.#tradeOf(this.#closed.row(index)));
+    }
+    return trades;
   }
 
   /** The open positions as trades that end at `time` and the current marks, without an exit fee. */

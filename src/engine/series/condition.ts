@@ -174,20 +174,35 @@ class Crossing implements Test {
     const from = entryAt(step, this.#a);
     const isAbove = this.#isAbove;
     const isBelow = this.#isBelow;
-    // Every comparison with NaN is false, so nothing crosses at a missing value or just after one.
-    let previousA = from === 0 ? Number.NaN : as[from - 1]!;
-    let previousB = from === 0 ? Number.NaN : bs[(from - 1) * stride]!;
+    marks.fill(0, 0, count);
+    // Most entries are on the side of the one before, which takes two comparisons.
+    let side = from === 0 ? UNKNOWN : sideOf(as[from - 1]!, bs[(from - 1) * stride]!);
     for (let at = 0; at < count; at += 1) {
       const a = as[from + at]!;
       const b = bs[(from + at) * stride]!;
-      const isCrossing =
-        (isAbove && a > b && previousA <= previousB) ||
-        (isBelow && a < b && previousA >= previousB);
-      marks[at] = isCrossing ? 1 : 0;
-      previousA = a;
-      previousB = b;
+      if (a > b) {
+        if (side === ABOVE) continue;
+        if (isAbove && side !== UNKNOWN) marks[at] = 1;
+        side = ABOVE;
+      } else if (a < b) {
+        if (side === BELOW) continue;
+        if (isBelow && side !== UNKNOWN) marks[at] = 1;
+        side = BELOW;
+      } else side = sideOf(a, b);
     }
   }
+}
+
+/** Sides on which a value is of another one; unknown if one of them is missing. */
+const UNKNOWN = 0;
+const ABOVE = 1;
+const BELOW = 2;
+const LEVEL = 3;
+
+function sideOf(a: number, b: number): number {
+  if (a > b) return ABOVE;
+  if (a < b) return BELOW;
+  return a === b ? LEVEL : UNKNOWN;
 }
 
 class Order implements Test {
