@@ -17,7 +17,7 @@ export interface Axis {
 }
 
 /** More trials are probably a mistake in a range. */
-const MAX_TRIALS = 250_000;
+const MAX_TRIALS = 2_000_000;
 
 /**
  * Parses `fast=5:50:5` (from, to, step; both ends inclusive), `fast=5,10,20` or `fast=10`. Repeated
@@ -68,41 +68,73 @@ export function axesOf(strategy: Strategy, given: readonly AxisText[]): Axis[] {
 }
 
 /**
- * Returns every combination of the axes over `base`; the last axis varies fastest. Skips combinations
- * that the strategy's own `check` rejects, such as fast ≥ slow.
+ * The valid combinations of a sweep, numbered from 0; the last axis varies fastest. A trial is made when
+ * it is needed, since there may be a million.
+ */
+export class Grid {
+  readonly #base: ParamValues<Params>;
+  readonly #axes: readonly Axis[];
+  /** Number of the combination of each trial among all combinations. */
+  readonly #valid: Uint32Array;
+  /** Number of combinations that the strategy's own `check` rejects, such as fast ≥ slow. */
+  readonly skipped: number;
+
+  constructor(base: ParamValues<Params>, axes: readonly Axis[], check: Strategy['check']) {
+    this.#base = base;
+    this.#axes = axes;
+    const total = axes.reduce((product, { values }) => product * values.length, 1);
+    const valid = new Uint32Array(total);
+    let count = 0;
+    for (let combination = 0; combination < total; combination++) {
+      valid[count] = combination;
+      if (check?.(this.#params(combination)) === undefined) count++;
+    }
+    this.#valid = valid.slice(0, count);
+    this.skipped = total - count;
+  }
+
+  get count(): number {
+    return this.#valid.length;
+  }
+
+  trial(index: number): Trial {
+    return { index, params: this.#params(this.#valid[index]!) };
+  }
+
+  #params(combination: number): ParamValues<Params> {
+    const chosen: Record<string, Axis['values'][number]> = {};
+    let rest = combination;
+    for (const { name, values } of this.#axes.toReversed()) {
+      chosen[name] = values[rest % values.length]!;
+      rest = Math.floor(rest / values.length);
+    }
+    const params: Record<string, Axis['values'][number]> = { ...this.#base };
+    for (const { name } of this.#axes) params[name] = chosen[name]!;
+    return params;
+  }
+}
+
+/**
+ * Returns the valid combinations of the axes over `base`.
  *
  * @throws ServiceError `usage` for too many trials, or if no combination is valid
  */
-export function gridOf(
-  strategy: Strategy,
-  base: ParamValues<Params>,
-  axes: readonly Axis[],
-): { trials: Trial[]; skipped: number } {
+export function gridOf(strategy: Strategy, base: ParamValues<Params>, axes: readonly Axis[]): Grid {
   const total = axes.reduce((product, { values }) => product * values.length, 1);
   if (total > MAX_TRIALS) {
     throw new ServiceError('usage', `${total} combinations; at most ${MAX_TRIALS} are allowed`, {
       remedy: 'Take larger steps, or sweep fewer parameters at once.',
     });
   }
-  let combinations: Record<string, number | string | boolean>[] = [{}];
-  for (const { name, values } of axes) {
-    combinations = combinations.flatMap((partial) =>
-      values.map((value) => ({ ...partial, [name]: value })),
-    );
-  }
-  const valid = combinations
-    .map((combination): ParamValues<Params> => ({ ...base, ...combination }))
-    .filter((params) => strategy.check?.(params) === undefined);
-  if (valid.length === 0) {
-    const reason = strategy.check?.({ ...base, ...combinations[0] });
+  const grid = new Grid(base, axes, strategy.check);
+  if (grid.count === 0) {
+    const first = axes.map(({ name, values }) => [name, values[0]]);
+    const reason = strategy.check?.({ ...base, ...Object.fromEntries(first) });
     throw new ServiceError('usage', `no combination is valid: ${reason}`, {
       remedy: 'Choose ranges in which some combinations are valid.',
     });
   }
-  return {
-    trials: valid.map((params, index) => ({ index, params })),
-    skipped: combinations.length - valid.length,
-  };
+  return grid;
 }
 
 function checkAxis({ name: strategy, params }: Strategy, name: string, values: Axis['values']) {

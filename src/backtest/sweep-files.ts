@@ -1,9 +1,10 @@
-import { appendFileSync, readFileSync, truncateSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { closeSync, ftruncateSync, openSync, readSync, writeSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { isSystemError, ServiceError } from '../base/errors.ts';
 import { csvCell } from './result-csv.ts';
 import { notWritable } from './run-files.ts';
-import { isComplete, type Trial, type TrialMetrics, type TrialResult } from './trial.ts';
+import type { TrialResults } from './trial-results.ts';
+import { isComplete, TRIAL_FIGURES, type TrialMetrics, type TrialResult } from './trial.ts';
 
 /**
  * Log of a sweep's finished trials, from which an interrupted sweep continues: a line that identifies
@@ -11,54 +12,84 @@ import { isComplete, type Trial, type TrialMetrics, type TrialResult } from './t
  */
 export class TrialLog {
   readonly #file: string;
-  readonly done: ReadonlyMap<number, TrialResult>;
+  readonly #descriptor: number;
 
-  private constructor(file: string, done: ReadonlyMap<number, TrialResult>) {
+  private constructor(file: string, descriptor: number) {
     this.#file = file;
-    this.done = done;
+    this.#descriptor = descriptor;
   }
 
   /**
-   * Opens or creates the log of the sweep that `digest` identifies.
+   * Opens or creates the log of the sweep that `digest` identifies, and adds the trials in it to
+   * `results`.
    *
    * @throws ServiceError `conflict` if the directory contains another sweep
    */
-  static open(directory: string, digest: string, trials: readonly Trial[]): TrialLog {
+  static open(directory: string, digest: string, results: TrialResults): TrialLog {
     const file = join(directory, 'trials.ndjson');
-    const header = `${JSON.stringify({ schema: 'service-local/trials/v1', sweep: digest })}\n`;
-    const text = readIfExists(file);
-    // A killed process may have written an incomplete line. Without a complete first line, the log
-    // contains no trial.
-    if (text === undefined || !text.includes('\n')) {
-      try {
-        writeFileSync(file, header);
-      } catch (error) {
-        throw notWritable(file, error);
-      }
-      return new TrialLog(file, new Map());
+    const header = JSON.stringify({ schema: 'service-local/trials/v1', sweep: digest });
+    try {
+      const log = new TrialLog(file, openSync(file, 'a+'));
+      log.#read(header, results);
+      return log;
+    } catch (error) {
+      throw isSystemError(error) ? notWritable(file, error) : error;
     }
-    if (!text.startsWith(header)) {
-      throw new ServiceError('conflict', `${directory} contains another sweep`, {
-        remedy: 'Choose another directory with --out, or delete this directory.',
-      });
-    }
-    const whole = text.slice(0, text.lastIndexOf('\n') + 1);
-    if (whole.length < text.length) truncateSync(file, Buffer.byteLength(whole));
-    const done = new Map<number, TrialResult>();
-    for (const line of whole.slice(header.length).split('\n')) {
-      const finished = readLine(line);
-      const trial = finished && trials[finished.index];
-      if (trial) done.set(trial.index, { ...trial, metrics: finished.metrics });
-    }
-    return new TrialLog(file, done);
   }
 
   append(result: TrialResult): void {
     try {
-      appendFileSync(this.#file, `${JSON.stringify({ ...result, params: undefined })}\n`);
+      writeSync(this.#descriptor, `${JSON.stringify({ ...result, params: undefined })}\n`);
     } catch (error) {
       throw notWritable(this.#file, error);
     }
+  }
+
+  close(): void {
+    closeSync(this.#descriptor);
+  }
+
+  #read(header: string, results: TrialResults): void {
+    let end = 0;
+    for (const line of linesOf(this.#descriptor)) {
+      if (end === 0 && line.text !== header) {
+        this.close();
+        throw new ServiceError('conflict', `${dirname(this.#file)} contains another sweep`, {
+          remedy: 'Choose another directory with --out, or delete this directory.',
+        });
+      }
+      const finished = end === 0 ? undefined : readLine(line.text);
+      if (finished !== undefined && finished.index < results.count) {
+        results.add(finished.index, finished);
+      }
+      end = line.end;
+    }
+    // A killed process may have written an incomplete line.
+    ftruncateSync(this.#descriptor, end);
+    if (end === 0) writeSync(this.#descriptor, `${header}\n`);
+  }
+}
+
+const BLOCK_BYTES = 1 << 20;
+const LINE_FEED = 10;
+
+/** Complete lines of a file, each with the position of its end in bytes. */
+function* linesOf(descriptor: number): Generator<{ readonly text: string; readonly end: number }> {
+  const block = Buffer.allocUnsafe(BLOCK_BYTES);
+  let rest = Buffer.alloc(0);
+  let end = 0;
+  for (;;) {
+    const count = readSync(descriptor, block, 0, BLOCK_BYTES, end + rest.length);
+    if (count === 0) return;
+    const bytes = Buffer.concat([rest, block.subarray(0, count)]);
+    let from = 0;
+    for (let to = bytes.indexOf(LINE_FEED); to >= 0; to = bytes.indexOf(LINE_FEED, from)) {
+      const text = bytes.toString('utf8', from, to);
+      end += to + 1 - from;
+      from = to + 1;
+      yield { text, end };
+    }
+    rest = bytes.subarray(from);
   }
 }
 
@@ -79,23 +110,15 @@ function readLine(line: string): FinishedTrial | undefined {
   }
 }
 
-function readIfExists(file: string): string | undefined {
-  try {
-    return readFileSync(file, 'utf8');
-  } catch (error) {
-    if (isSystemError(error, 'ENOENT')) return undefined;
-    throw error;
-  }
-}
-
-/** Lines of `trials.csv`: the parameters, figures and error of each trial, in the given order. */
-export function* trialLines(results: readonly TrialResult[]): Generator<string> {
-  const params = Object.keys(results[0]?.params ?? {});
-  const metrics = Object.keys(
-    results.find((result) => 'metrics' in result)?.metrics ?? {},
-  ) as (keyof TrialMetrics)[];
-  yield `${[...params, ...metrics, 'error'].join(',')}\n`;
-  for (const result of results) {
+/** Lines of `trials.csv`: the parameters, figures and error of each trial that has ended. */
+export function* trialLines(results: TrialResults): Generator<string> {
+  const metrics = results.failed < results.done ? TRIAL_FIGURES : [];
+  let params: readonly string[] | undefined;
+  for (const result of results.inOrder()) {
+    if (params === undefined) {
+      params = Object.keys(result.params);
+      yield `${[...params, ...metrics, 'error'].join(',')}\n`;
+    }
     const cells = [
       ...params.map((name) => result.params[name]),
       ...metrics.map((name) => ('metrics' in result ? result.metrics[name] : null)),
@@ -103,4 +126,5 @@ export function* trialLines(results: readonly TrialResult[]): Generator<string> 
     ];
     yield `${cells.map((cell) => csvCell(cell ?? '')).join(',')}\n`;
   }
+  if (params === undefined) yield 'error\n';
 }

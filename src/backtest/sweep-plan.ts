@@ -10,7 +10,7 @@ import { execute } from './execute.ts';
 import { writeText } from './run-files.ts';
 import { windowBeyondData } from './data-findings.ts';
 import { outsideFinding, shortWindow } from './findings.ts';
-import { axesOf, gridOf } from './grid.ts';
+import { axesOf, gridOf, type Grid } from './grid.ts';
 import type { Axis, AxisText } from './grid.ts';
 import type { BacktestJob } from './job.ts';
 import { renderSweepReport } from './report/sweep-report.ts';
@@ -18,7 +18,8 @@ import { conventionsFor } from './statistics.ts';
 import { returnsOf, sampleEquity } from './returns.ts';
 import type { Conventions, Finding, Lock, Summary } from './summary.ts';
 import { TrialLog, trialLines } from './sweep-files.ts';
-import type { Trial, TrialMetrics, TrialResult, TrialSetup } from './trial.ts';
+import type { TrialResults } from './trial-results.ts';
+import type { Trial, TrialMetrics, TrialSetup } from './trial.ts';
 
 /** `sweep.json`, and the document that `backtest sweep --json` prints. */
 export interface SweepDocument {
@@ -43,7 +44,7 @@ export interface SweepDocument {
    * if it is undefined.
    */
   readonly deflated_sharpe: DeflatedSharpe | null;
-  /** Every finished trial, highest Sharpe ratio first. */
+  /** Finished trials, highest Sharpe ratio first, at most 50,000; `trials.csv` has all. */
   readonly results: readonly Ranked[];
   /** Doubts about the results of all trials. */
   readonly findings: readonly Finding[];
@@ -56,14 +57,17 @@ interface Ranked {
   readonly metrics: TrialMetrics;
 }
 
+/** Limits the document and the memory that its results take. */
+const MAX_RANKED = 50_000;
+
 export interface SweepPlan {
-  readonly trials: readonly Trial[];
-  readonly skipped: number;
+  readonly grid: Grid;
   readonly axes: readonly Axis[];
   readonly setup: TrialSetup;
   /** Identifies the sweep by spec, data, strategy, engine, grid and package version. */
   readonly digest: string;
-  open(directory: string): TrialLog;
+  /** Opens the log of the sweep, and adds its trials to the results. */
+  open(directory: string, results: TrialResults): TrialLog;
 }
 
 export function planSweep(
@@ -72,14 +76,13 @@ export function planSweep(
   timeoutMs: number,
 ): SweepPlan {
   const axes = axesOf(job.strategy, given);
-  const { trials, skipped } = gridOf(job.strategy, job.params, axes);
+  const grid = gridOf(job.strategy, job.params, axes);
   const { instruments, signals, config, barMs } = job;
   const conventions = conventionsFor(mergeTimes(instruments.map(({ bars }) => bars)), { barMs });
   const identity = canonicalize({ lock: job.lock.digest, axes, package: packageVersion() })!;
   const digest = createHash('sha256').update(identity).digest('hex');
   return {
-    trials,
-    skipped,
+    grid,
     axes,
     setup: {
       instruments: instruments.map(({ symbol, bars, warmUp }) => ({ symbol, bars, warmUp })),
@@ -89,7 +92,7 @@ export function planSweep(
       timeoutMs,
     },
     digest,
-    open: (directory) => TrialLog.open(directory, digest, trials),
+    open: (directory, results) => TrialLog.open(directory, digest, results),
   };
 }
 
@@ -97,16 +100,13 @@ export function planSweep(
 export async function finishSweep(
   plan: SweepPlan,
   job: BacktestJob,
-  results: readonly TrialResult[],
+  results: TrialResults,
   directory: string,
 ): Promise<SweepDocument> {
-  const inOrder = results.toSorted((a, b) => a.index - b.index);
-  const ranked = inOrder
-    .filter((result) => 'metrics' in result)
-    .map(({ params, metrics }): Ranked => ({ params, metrics }))
-    .sort((a, b) => (b.metrics.sharpe ?? -Infinity) - (a.metrics.sharpe ?? -Infinity) || 0);
-  const isComplete = results.length === plan.trials.length;
-  const trials = await writeText(join(directory, 'trials.csv'), trialLines(inOrder));
+  const ranked = results
+    .best(MAX_RANKED)
+    .map(({ params, metrics }): Ranked => ({ params, metrics }));
+  const trials = await writeText(join(directory, 'trials.csv'), trialLines(results));
   const times = job.instruments.map(({ bars }) => bars.time);
   const from = Math.min(...times.map((time) => time[0]!));
   const to = Math.max(...times.map((time) => time.at(-1)!));
@@ -123,13 +123,15 @@ export async function finishSweep(
     conventions: plan.setup.conventions,
     axes: plan.axes,
     trials: {
-      total: plan.trials.length,
-      done: results.length,
-      failed: results.length - ranked.length,
-      skipped: plan.skipped,
+      total: plan.grid.count,
+      done: results.done,
+      failed: results.failed,
+      skipped: plan.grid.skipped,
     },
     best: ranked[0] ?? null,
-    deflated_sharpe: isComplete ? ((await deflateBest(plan, job, ranked, results)) ?? null) : null,
+    deflated_sharpe: results.isComplete
+      ? ((await deflateBest(plan, job, ranked[0], results)) ?? null)
+      : null,
     results: ranked,
     findings: [
       windowBeyondData(job.instruments),
@@ -144,6 +146,7 @@ export async function finishSweep(
       version: document.version,
       window: document.window,
       currency: job.currency,
+      finished: results.done - results.failed,
       rows: ranked.map(({ params, metrics }) => ({
         params: Object.fromEntries(plan.axes.map(({ name }) => [name, params[name]!])),
         metrics,
@@ -160,10 +163,9 @@ export async function finishSweep(
 async function deflateBest(
   plan: SweepPlan,
   job: BacktestJob,
-  ranked: readonly Ranked[],
-  results: readonly TrialResult[],
+  best: Ranked | undefined,
+  results: TrialResults,
 ): Promise<DeflatedSharpe | undefined> {
-  const best = ranked[0];
   if (best === undefined || best.metrics.sharpe === null) return undefined;
   const { instruments, signals, config, conventions, timeoutMs } = plan.setup;
   const setup = { instruments, signals, config, strategy: job.strategy, params: best.params };
@@ -171,7 +173,7 @@ async function deflateBest(
   return deflatedSharpe(
     returnsOf(sampleEquity(run, conventions.sampling)),
     // Failed trials count as trials, too.
-    results.map((result) => ('metrics' in result ? result.metrics.sharpe : null)),
+    results.sharpes(),
     conventions.periods_per_year,
   );
 }

@@ -2,6 +2,7 @@ import { Worker } from 'node:worker_threads';
 import { endThread } from '../base/end-thread.ts';
 import { ServiceError } from '../base/errors.ts';
 import { outOfMemory } from '../base/strategy-memory.ts';
+import type { Grid } from './grid.ts';
 import { heapLimits, isHeapFull, MB, watchMemory } from './memory-watch.ts';
 import type { StrategySource } from './strategy-source.ts';
 import type { Trial, TrialResult, TrialSetup } from './trial.ts';
@@ -30,6 +31,14 @@ export interface SweepThread {
  * end of the sweep, so that all workers finish at about the same time.
  */
 const CHUNK_SHARE = 1 / 4;
+/** Trials that are objects at a time, for each worker. */
+const MAX_CHUNK = 256;
+
+/** Trials to run: those of a grid with these indices. */
+export interface SweepTrials {
+  readonly grid: Grid;
+  readonly pending: Uint32Array;
+}
 
 /**
  * Runs the trials on worker threads that share the memory of the bars. The result of a trial does not
@@ -41,17 +50,18 @@ const CHUNK_SHARE = 1 / 4;
 export async function sweep(
   setup: TrialSetup,
   source: StrategySource,
-  trials: readonly Trial[],
+  trials: SweepTrials,
   { workers, memoryMb, columnMb, signal, onResult }: SweepOptions,
 ): Promise<void> {
   signal?.throwIfAborted();
-  const count = Math.min(workers, trials.length);
+  const { grid, pending } = trials;
+  const count = Math.min(workers, pending.length);
   let next = 0;
   const takeChunk = (): readonly Trial[] => {
-    const size = Math.ceil(((trials.length - next) / count) * CHUNK_SHARE);
-    const chunk = trials.slice(next, next + size);
-    next += chunk.length;
-    return chunk;
+    const share = Math.ceil(((pending.length - next) / count) * CHUNK_SHARE);
+    const indices = pending.subarray(next, next + Math.min(share, MAX_CHUNK));
+    next += indices.length;
+    return Array.from(indices, (index) => grid.trial(index));
   };
 
   const threads: Worker[] = [];
@@ -66,8 +76,9 @@ export async function sweep(
     threads.push(thread);
     const { promise, resolve, reject } = Promise.withResolvers<readonly Trial[] | undefined>();
     let chunk = rest;
+    let doneInChunk = 0;
     const fill = (): void => {
-      const [trial, ...left] = chunk;
+      const [trial, ...left] = chunk.slice(doneInChunk);
       if (trial === undefined) return reject(outOfMemory(memoryMb));
       onResult({ ...trial, error: outOfMemory(memoryMb).message });
       resolve(left);
@@ -75,10 +86,11 @@ export async function sweep(
     thread.on('message', (message: TrialResult | 'next') => {
       try {
         if (message !== 'next') {
-          chunk = chunk.slice(1);
+          doneInChunk += 1;
           return onResult(message);
         }
-        if (chunk.length === 0) chunk = takeChunk();
+        if (doneInChunk === chunk.length) chunk = takeChunk();
+        doneInChunk = 0;
         if (chunk.length > 0) thread.postMessage(chunk);
         else resolve(undefined);
       } catch (error) {

@@ -16,7 +16,7 @@ export interface Trial {
 }
 
 /** The figures that a sweep keeps of each run, in the order of the columns of `trials.csv`. */
-const TRIAL_FIGURES = [
+export const TRIAL_FIGURES = [
   'sharpe',
   'total_return',
   'cagr',
@@ -43,10 +43,11 @@ export type TrialMetrics = {
   readonly [N in (typeof TRIAL_FIGURES)[number]]: ValueAt<(typeof RUN_FIGURES)[N]['path']>;
 };
 
-function metricsOf(run: QuickStatistics): TrialMetrics {
-  return Object.fromEntries(
-    TRIAL_FIGURES.map((name) => [name, readFigure(run, name)]),
-  ) as TrialMetrics;
+export function metricsFrom(
+  read: (name: (typeof TRIAL_FIGURES)[number], place: number) => unknown,
+): TrialMetrics {
+  const entries = TRIAL_FIGURES.map((name, place) => [name, read(name, place)]);
+  return Object.fromEntries(entries) as TrialMetrics;
 }
 
 /** Whether a trial that an earlier version wrote has all figures. */
@@ -80,7 +81,8 @@ export async function runTrial(
   try {
     const request = { instruments, signals, config, strategy, params, memory, computations };
     const run = await execute(request, { timeoutMs });
-    return { index, params, metrics: metricsOf(quickStatistics(run, conventions)) };
+    const figures = quickStatistics(run, conventions);
+    return { index, params, metrics: metricsFrom((name) => readFigure(figures, name)) };
   } catch (error) {
     return { index, params, error: error instanceof Error ? error.message : String(error) };
   }

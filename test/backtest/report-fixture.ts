@@ -200,6 +200,7 @@ export function syntheticSweep(stops: readonly string[] = ['none']): SweepReport
     version: summary.version,
     window: summary.window,
     currency: 'USD',
+    finished: rows.length,
     rows,
     deflated: { probability: 0.41, expected_max_sharpe: 0.96, trials: rows.length },
   };

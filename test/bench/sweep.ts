@@ -18,7 +18,7 @@ const [length, workers] = process.argv.slice(2).map(Number) as [number, number];
 const bars = randomWalk(length);
 const strategy = BUILT_IN_STRATEGIES.get('sma_crossover')!;
 const axes = axesOf(strategy, ['fast=5:50:5', 'slow=20:200:10'].map(parseAxis));
-const { trials } = gridOf(strategy, { fast: 10, slow: 30 }, axes);
+const grid = gridOf(strategy, { fast: 10, slow: 30 }, axes);
 const setup: TrialSetup = {
   instruments: [{ symbol: 'X', bars }],
   config: BENCH_CONFIG,
@@ -27,7 +27,8 @@ const setup: TrialSetup = {
 };
 
 function loopOverPairs(): void {
-  for (const { params } of trials) {
+  for (let index = 0; index < grid.count; index += 1) {
+    const { params } = grid.trial(index);
     handWrittenLoop(bars, params['fast'] as number, params['slow'] as number);
   }
 }
@@ -36,8 +37,9 @@ async function sweepOn(count: number): Promise<void> {
   let done = 0;
   const onResult = (): void => void (done += 1);
   const limits = { workers: count, memoryMb: 1024, columnMb: 512 };
-  await sweep(setup, { name: 'sma_crossover' }, trials, { ...limits, onResult });
-  if (done !== trials.length) throw new Error(`${done} results of ${trials.length} trials`);
+  const pending = Uint32Array.from({ length: grid.count }, (_, index) => index);
+  await sweep(setup, { name: 'sma_crossover' }, { grid, pending }, { ...limits, onResult });
+  if (done !== grid.count) throw new Error(`${done} results of ${grid.count} trials`);
 }
 
 const pairs = await alternate(ROUNDS, {

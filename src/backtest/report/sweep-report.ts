@@ -23,7 +23,9 @@ export interface SweepReportInput {
   readonly window: Summary['window'];
   /** Account currency, such as `USD`. */
   readonly currency: string;
-  /** Trials in any order, one or more; all have the same parameters. */
+  /** Number of trials with figures. */
+  readonly finished: number;
+  /** The best of them in any order, one or more; all have the same parameters. */
   readonly rows: readonly SweepRow[];
   /** Deflated Sharpe ratio of the row with the highest Sharpe ratio, if defined. */
   readonly deflated: DeflatedSharpe | undefined;
@@ -59,8 +61,8 @@ export function renderSweepReport(input: SweepReportInput): string {
   return renderPage({
     title: `${bot.name} · sweep`,
     body: html`<main>
-      ${heading(input)} ${bestSection(rows, input.deflated)} ${heatMapSection(names, rows.length)}
-      ${tableSection(names, rows)}
+      ${heading(input)} ${bestSection(rows[0]!, input)} ${heatMapSection(names, input.finished)}
+      ${tableSection(names, rows, input.finished)}
     </main>`,
     data,
     scripts: [switchTheme, sortTables, drawHeatMap],
@@ -79,7 +81,7 @@ function axis(name: string, rows: readonly SweepRow[]): HeatMapData['params'][nu
   return { name, values: values.map(String), of: given.map((value) => index.get(value)!) };
 }
 
-function heading({ bot, version, window, currency, rows }: SweepReportInput): Html {
+function heading({ bot, version, window, currency, finished }: SweepReportInput): Html {
   const day = (text: string): string => formatInstant(Date.parse(text), true);
   return html`<header>
     <div class="topline">
@@ -90,15 +92,17 @@ function heading({ bot, version, window, currency, rows }: SweepReportInput): Ht
     <p class="facts">
       <span>${day(window.from)} to ${day(window.to)}</span>
       <span>${formatCount(window.bars)} bars</span>
-      <span>${formatCount(rows.length)} trials</span>
+      <span>${formatCount(finished)} trials</span>
       <span>Version <code title="${version}">${version.slice(0, 12)}</code></span>
       <span>Figures in <bdi>${currency}</bdi></span>
     </p>
   </header>`;
 }
 
-function bestSection(rows: readonly SweepRow[], deflated: DeflatedSharpe | undefined): Html {
-  const { params, metrics } = rows[0]!;
+function bestSection(
+  { params, metrics }: SweepRow,
+  { deflated, finished }: SweepReportInput,
+): Html {
   const figure = (name: (typeof SWEEP_FIGURES)[number]): Html =>
     html`<div>
       <dt>${RUN_FIGURES[name].label}</dt>
@@ -117,7 +121,7 @@ function bestSection(rows: readonly SweepRow[], deflated: DeflatedSharpe | undef
       </div>
       <div>
         <dt>Trials</dt>
-        <dd>${formatCount(rows.length)}</dd>
+        <dd>${formatCount(finished)}</dd>
       </div>
       ${figure('total_return')} ${figure('max_drawdown')} ${figure('trades')}
     </dl>
@@ -178,7 +182,7 @@ function heatMapSection(names: readonly string[], trials: number): Html {
   </section>`;
 }
 
-function tableSection(names: readonly string[], rows: readonly SweepRow[]): Html {
+function tableSection(names: readonly string[], rows: readonly SweepRow[], finished: number): Html {
   const listed = rows.slice(0, MAX_TABLE_ROWS);
   const columns: Column<SweepRow>[] = [
     ...names.map((name) => ({
@@ -195,10 +199,10 @@ function tableSection(names: readonly string[], rows: readonly SweepRow[]): Html
     })),
   ];
   const note =
-    listed.length < rows.length
+    listed.length < finished
       ? html`<p class="note">
           The ${formatCount(listed.length)} trials with the highest Sharpe ratio of
-          ${formatCount(rows.length)}; trials.csv contains all.
+          ${formatCount(finished)}; trials.csv contains all.
         </p>`
       : nothing;
   const onPaper =

@@ -1,6 +1,5 @@
 import { resolve } from 'node:path';
 import { parseAxis } from '../../../backtest/grid.ts';
-import type { TrialResult } from '../../../backtest/trial.ts';
 import { ServiceError } from '../../../base/errors.ts';
 import { DATA_OPTIONS } from '../../data-options.ts';
 import { defineVerb } from '../../verb.ts';
@@ -54,6 +53,7 @@ export const verb = defineVerb({
     const { prepareDirectory } = await import('../../../backtest/run-files.ts');
     const { planSweep, finishSweep } = await import('../../../backtest/sweep-plan.ts');
     const { sweep } = await import('../../../backtest/sweep.ts');
+    const { TrialResults } = await import('../../../backtest/trial-results.ts');
     const { showSweep } = await import('../../show-backtest.ts');
     const { ownStrategiesOf } = await import('../../own-strategies.ts');
     const { settings } = context;
@@ -75,11 +75,11 @@ export const verb = defineVerb({
       options.out ?? `${settings.runs_dir}/${job.bot.slug}/sweep-${plan.digest.slice(0, 12)}`,
     );
     await prepareDirectory(directory);
-    const log = plan.open(directory);
-    if (log.done.size > 0) context.message(`resuming: ${log.done.size} trials are already done`);
+    const results = new TrialResults(plan.grid);
+    const log = plan.open(directory, results);
+    if (results.done > 0) context.message(`resuming: ${results.done} trials are already done`);
 
-    const results: TrialResult[] = [...log.done.values()];
-    const progress = context.progress('sweep', plan.trials.length, log.done.size);
+    const progress = context.progress('sweep', results.count, results.done);
     // From here on, Ctrl-C keeps finished trials; before, it ends the process at once.
     const { signal } = context;
     let failure: ServiceError | undefined;
@@ -87,7 +87,7 @@ export const verb = defineVerb({
       await sweep(
         plan.setup,
         strategySource(bot),
-        plan.trials.filter(({ index }) => !log.done.has(index)),
+        { grid: plan.grid, pending: results.pending },
         {
           workers: settings.workers,
           memoryMb: settings.strategy_memory_mb,
@@ -95,8 +95,8 @@ export const verb = defineVerb({
           signal,
           onResult: (result) => {
             log.append(result);
-            results.push(result);
-            progress.update(results.length);
+            results.add(result.index, result);
+            progress.update(results.done);
           },
         },
       );
@@ -104,11 +104,12 @@ export const verb = defineVerb({
       if (!signal.aborted) throw error;
       failure = new ServiceError(
         'interrupted',
-        `${results.length} of ${plan.trials.length} trials are done and saved`,
+        `${results.done} of ${results.count} trials are done and saved`,
         { remedy: 'Run the same command again to resume.' },
       );
     } finally {
       progress.stop();
+      log.close();
     }
     const document = await finishSweep(plan, job, results, directory);
     if (signal.aborted) {
@@ -118,12 +119,10 @@ export const verb = defineVerb({
         { reason: 'complete' },
       );
     }
-    const failed = document.trials.failed;
-    if (failed > 0) {
-      const first = results.find((result) => 'error' in result);
+    if (results.failed > 0) {
       failure ??= new ServiceError(
         'strategy_failed',
-        `${failed} trials failed, such as: ${first?.error}`,
+        `${results.failed} trials failed, such as: ${results.firstError}`,
       );
     }
     return {
