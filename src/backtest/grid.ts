@@ -79,7 +79,7 @@ export class Grid {
   /** Number of combinations that the strategy's own `check` rejects, such as fast ≥ slow. */
   readonly skipped: number;
 
-  constructor(base: ParamValues<Params>, axes: readonly Axis[], check: Strategy['check']) {
+  constructor(base: ParamValues<Params>, axes: readonly Axis[], strategy: Strategy) {
     this.#base = base;
     this.#axes = axes;
     const total = axes.reduce((product, { values }) => product * values.length, 1);
@@ -87,7 +87,7 @@ export class Grid {
     let count = 0;
     for (let combination = 0; combination < total; combination++) {
       valid[count] = combination;
-      if (check?.(this.#params(combination)) === undefined) count++;
+      if (strategy.check?.(this.#params(combination)) === undefined) count++;
     }
     this.#valid = valid.slice(0, count);
     this.skipped = total - count;
@@ -126,7 +126,7 @@ export function gridOf(strategy: Strategy, base: ParamValues<Params>, axes: read
       remedy: 'Take larger steps, or sweep fewer parameters at once.',
     });
   }
-  const grid = new Grid(base, axes, strategy.check);
+  const grid = new Grid(base, axes, strategy);
   if (grid.count === 0) {
     const first = axes.map(({ name, values }) => [name, values[0]]);
     const reason = strategy.check?.({ ...base, ...Object.fromEntries(first) });
