@@ -12,6 +12,8 @@ import {
 } from './clock-steps.ts';
 import { hashOf, type NewEvent } from './event.ts';
 import { notifyAlert } from './raised-alerts.ts';
+import { storePackedBars, type Packing } from './packed-bar-rows.ts';
+import { isPackable, packedEventId } from './packed-bars.ts';
 import { readHead, readHeads, unknownBot, type TimedHead } from './read-events.ts';
 import { takeSnapshot } from './snapshot.ts';
 
@@ -33,6 +35,31 @@ export async function appendEvents(
   now: number,
   events: readonly NewEvent[],
 ): Promise<ChainHead> {
+  return append(tx, { bot_id, events }, now, async (rows) => rows);
+}
+
+/** As `appendEvents`, and packs the events of bars; reading them returns the same events. */
+export async function appendSessionEvents(
+  tx: Db,
+  bot_id: string,
+  now: number,
+  events: readonly NewEvent[],
+): Promise<ChainHead> {
+  return append(tx, { bot_id, events }, now, (rows, packing) => storePackedBars(tx, rows, packing));
+}
+
+type Pack = (
+  rows: readonly BotEventsTable[],
+  packing: Packing,
+) => Promise<readonly BotEventsTable[]>;
+
+/** @param packSome returns the rows that it has not stored. */
+async function append(
+  tx: Db,
+  { bot_id, events }: LogEntries,
+  now: number,
+  packSome: Pack,
+): Promise<ChainHead> {
   if (events.length === 0) return readHead(tx, bot_id);
   const heads = cachedHeads(tx);
   let before = heads.get(bot_id) ?? (await readHead(tx, bot_id));
@@ -43,11 +70,17 @@ export async function appendEvents(
     await moveHead(tx, bot_id, before, added.head);
   }
   const { rows, head } = added;
-  await insertRows(tx, rows);
-  heads.set(bot_id, head);
+  const { packing = { bases: new Map() } }: CachedHead = before;
+  await insertRows(tx, await packSome(rows, packing));
+  heads.set(bot_id, { ...head, packing });
   notifyOfClock(rows);
   if (isSnapshotDue(before, head)) await takeSnapshot(tx, bot_id);
   return { seq: head.seq, hash: head.hash };
+}
+
+/** The head that a log has also fixes what is known of its earlier events. */
+interface CachedHead extends TimedHead {
+  readonly packing?: Packing;
 }
 
 /** Events for the log of one bot. */
@@ -112,7 +145,8 @@ function buildRows(
   let { seq, hash: prev_hash } = before;
   const rows = [...clockEvents(before, now, events), ...events].map((event) => {
     seq += 1;
-    const row = rowOf(event, { bot_id, seq, event_id: newId(), recorded_at, prev_hash });
+    const event_id = isPackable(event) ? packedEventId(bot_id, seq, recorded_at) : newId();
+    const row = rowOf(event, { bot_id, seq, event_id, recorded_at, prev_hash });
     prev_hash = row.hash;
     return row;
   });
@@ -144,9 +178,9 @@ const MAX_CACHED_HEADS = 20_000;
  * Heads as this process last wrote them, by database. Another process may have appended since, or the
  * transaction may have been rolled back, so `moveHead` compares them with the stored heads.
  */
-const headsByDatabase = new WeakMap<DialectAdapter, Map<string, TimedHead>>();
+const headsByDatabase = new WeakMap<DialectAdapter, Map<string, CachedHead>>();
 
-function cachedHeads(tx: Db): Map<string, TimedHead> {
+function cachedHeads(tx: Db): Map<string, CachedHead> {
   const { adapter } = tx.getExecutor();
   let heads = headsByDatabase.get(adapter);
   if (heads === undefined || heads.size > MAX_CACHED_HEADS) {

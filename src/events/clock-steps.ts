@@ -1,3 +1,4 @@
+import { sql } from 'kysely';
 import { CLOCK_TOLERANCE_MS } from '../storage/clock-tolerance.ts';
 import { prepareQuery } from '../storage/prepare-query.ts';
 import type { Db } from '../storage/tables.ts';
@@ -128,7 +129,10 @@ async function findLast(
   let next: number | undefined;
   while (above - last > 1) {
     const seq = Math.floor((last + above) / 2);
-    const [event] = await selectTime(db, { bot_id, seq });
+    const [event] = [
+      ...(await selectTime(db, { bot_id, seq })),
+      ...(await selectPackedTime(db, { bot_id, seq })),
+    ];
     if (event !== undefined && event.recorded_at <= at) last = seq;
     else {
       above = seq;
@@ -144,4 +148,17 @@ const selectTime = prepareQuery((db, { bot_id, seq }: { bot_id: string; seq: num
     .select('recorded_at')
     .where('bot_id', '=', bot_id)
     .where('seq', '=', seq),
+);
+
+/** The first packed row that ends at an event or later. */
+const selectPackedTime = prepareQuery((db, { bot_id, seq }: { bot_id: string; seq: number }) =>
+  db
+    .selectFrom('bot_numbers')
+    .innerJoin('packed_bars', 'packed_bars.bot_no', 'bot_numbers.bot_no')
+    .select('packed_bars.recorded_at')
+    .where('bot_id', '=', bot_id)
+    .where('seq', '>=', seq)
+    .where((eb) => eb(sql<number>`seq`, '<=', sql<number>`${seq} + 1`))
+    .orderBy('seq')
+    .limit(1),
 );

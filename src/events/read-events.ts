@@ -5,6 +5,8 @@ import { prepareBatchQuery } from '../storage/prepare-batch-query.ts';
 import { prepareQuery } from '../storage/prepare-query.ts';
 import type { BotEventsTable, Db } from '../storage/tables.ts';
 import { eventOf, type BotEvent } from './event.ts';
+import { readPackedBars } from './packed-bar-rows.ts';
+import { BARS, STATE } from './packed-bars.ts';
 
 export interface EventsRequest {
   /** Only events after this one; 0 for all. */
@@ -49,10 +51,39 @@ export async function readRows(
 ): Promise<{ readonly rows: readonly BotEventsTable[]; readonly head: ChainHead }> {
   const whole = { bot_id, after_seq, until_seq, limit };
   const range = run_id === undefined ? whole : await withinRun(db, whole, run_id);
-  const found = await select(db, range, kinds, last ? 'desc' : 'asc');
+  const order = last ? 'desc' : 'asc';
+  const found = await select(db, range, kinds, order);
   const { head_seq: seq, head_hash: hash } = found[0] ?? { head_seq: null, head_hash: null };
   if (seq === null || hash === null) throw unknownBot(bot_id);
-  return { rows: found.filter(isEvent), head: { seq, hash } };
+  const head = { seq, hash };
+  const rows = found.filter(isEvent);
+  return { rows: await withPackedBars(db, { ...range, kinds }, order, rows, head), head };
+}
+
+/**
+ * Adds the packed events of a page. They were committed before the page was read, since none of them
+ * is later than its head.
+ */
+async function withPackedBars(
+  db: Db,
+  range: Range & { readonly kinds: readonly string[] },
+  order: Order,
+  rows: readonly BotEventsTable[],
+  head: ChainHead,
+): Promise<readonly BotEventsTable[]> {
+  const { kinds, limit, run_id } = range;
+  if (kinds.length > 0 && !kinds.includes(BARS) && !kinds.includes(STATE)) return rows;
+  let after_seq = range.after_seq;
+  let until_seq = Math.min(range.until_seq, head.seq);
+  if (rows.length === limit && order === 'asc') until_seq = Math.min(until_seq, rows.at(-1)!.seq);
+  if (rows.length === limit && order === 'desc') after_seq = Math.max(after_seq, rows[0]!.seq - 1);
+  const isGapless =
+    kinds.length === 0 && run_id === undefined && until_seq - after_seq <= rows.length;
+  if (isGapless || until_seq <= after_seq) return rows;
+  const packed = await readPackedBars(db, { ...range, after_seq, until_seq }, order);
+  if (packed.length === 0) return rows;
+  const all = [...rows, ...packed].sort((a, b) => a.seq - b.seq);
+  return order === 'asc' ? all.slice(0, limit) : all.slice(-limit);
 }
 
 /** Without events, the join returns one row that holds only the head. */
@@ -188,7 +219,14 @@ const selectHead = prepareQuery((db, { bot_id }: { readonly bot_id: string }) =>
     .leftJoin('bot_events as last', (join) =>
       join.onRef('last.bot_id', '=', 'bots.bot_id').onRef('last.seq', '=', 'bots.event_seq'),
     )
-    .select(['bots.event_seq as seq', 'bots.event_hash as hash', 'last.recorded_at'])
+    .leftJoin('bot_numbers', 'bot_numbers.bot_id', 'bots.bot_id')
+    .leftJoin('packed_bars as packed', (join) =>
+      join
+        .onRef('packed.bot_no', '=', 'bot_numbers.bot_no')
+        .onRef('packed.seq', '=', 'bots.event_seq'),
+    )
+    .select(['bots.event_seq as seq', 'bots.event_hash as hash'])
+    .select(({ fn }) => fn.coalesce('last.recorded_at', 'packed.recorded_at').as('recorded_at'))
     .where('bots.bot_id', '=', bot_id),
 );
 
@@ -210,7 +248,14 @@ const selectHeads = prepareBatchQuery(1, (db, bots) =>
     .leftJoin('bot_events as last', (join) =>
       join.onRef('last.bot_id', '=', 'bots.bot_id').onRef('last.seq', '=', 'bots.event_seq'),
     )
-    .select(['bots.bot_id', 'bots.event_seq as seq', 'bots.event_hash as hash', 'last.recorded_at'])
+    .leftJoin('bot_numbers', 'bot_numbers.bot_id', 'bots.bot_id')
+    .leftJoin('packed_bars as packed', (join) =>
+      join
+        .onRef('packed.bot_no', '=', 'bot_numbers.bot_no')
+        .onRef('packed.seq', '=', 'bots.event_seq'),
+    )
+    .select(['bots.bot_id', 'bots.event_seq as seq', 'bots.event_hash as hash'])
+    .select(({ fn }) => fn.coalesce('last.recorded_at', 'packed.recorded_at').as('recorded_at'))
     .where(
       'bots.bot_id',
       'in',

@@ -2,6 +2,7 @@ import { type ChainHead, GENESIS, endFault, entryFault } from '../base/hash-chai
 import { setImmediate } from 'node:timers/promises';
 import type { BotSnapshotsTable, Db } from '../storage/tables.ts';
 import { eventOf, hashOf, type EventFault } from './event.ts';
+import { hasPackedBeyondHead } from './packed-bar-rows.ts';
 import { readRows } from './read-events.ts';
 import { seqAt, type Moment } from './snapshot.ts';
 import { changesState, digestOf, foldState, type BotState } from './bot-state.ts';
@@ -53,7 +54,12 @@ export async function verifyEvents(
         return conclude({ seq: row.seq, fault: 'wrong_snapshot' });
       }
     }
-    if (rows.length < PAGE) return conclude(endFault(last, head, until_seq));
+    if (rows.length < PAGE) {
+      const fault = endFault(last, head, until_seq);
+      if (fault !== undefined || until_seq !== undefined) return conclude(fault);
+      const isLonger = await hasPackedBeyondHead(db, bot_id);
+      return conclude(isLonger ? { seq: last.seq + 1, fault: 'beyond_head' } : undefined);
+    }
     await setImmediate();
   }
 }

@@ -767,4 +767,50 @@ export const MIGRATIONS: readonly Migration[] = [
       `alter table api_tokens add column max_ttl_seconds bigint`,
     ],
   },
+  {
+    name: 'packed bars',
+    statements: [
+      `create table bot_numbers (
+        bot_no integer primary key,
+        bot_id text not null unique
+      )`,
+      // In PostgreSQL, columns of eight bytes come first, so that rows need no padding.
+      {
+        sqlite: `create table packed_bars (
+          seq bigint not null,
+          recorded_at bigint not null,
+          bot_no integer not null,
+          base integer not null,
+          bars blob not null,
+          hash blob not null,
+          state text,
+          primary key (bot_no, seq)
+        ) without rowid`,
+      },
+      {
+        postgres: `create table packed_bars (
+          seq bigint not null,
+          recorded_at bigint not null,
+          bot_no integer not null,
+          base integer not null,
+          bars bytea not null,
+          hash bytea not null,
+          state text,
+          primary key (bot_no, seq)
+        )`,
+      },
+      {
+        sqlite: `create table stored_bars (
+          digest blob primary key,
+          payload text not null
+        ) without rowid`,
+      },
+      {
+        postgres: `create table stored_bars (
+          digest bytea primary key,
+          payload text not null
+        )`,
+      },
+    ],
+  },
 ];

@@ -49,7 +49,7 @@ export function prepareQuery<Values extends object, Row>(
 
 /** As `prepareQuery`, for a statement without `returning`; resolves to the count of changed rows. */
 export function prepareChange<Values extends object>(
-  build: (db: Db, values: Values) => Compilable<unknown>,
+  build: (db: Db, values: Values) => Compilable,
 ): (db: Db, values: Values) => Promise<number> {
   const execute = prepare(build);
   return async (db, values) => (await execute(db, values)).changes;

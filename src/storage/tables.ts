@@ -34,6 +34,9 @@ export interface Tables {
   bots: BotsTable;
   bot_versions: BotVersionsTable;
   bot_events: BotEventsTable;
+  bot_numbers: BotNumbersTable;
+  packed_bars: PackedBarsTable;
+  stored_bars: StoredBarsTable;
   bot_snapshots: BotSnapshotsTable;
   idempotency_keys: IdempotencyKeysTable;
   bot_deployments: BotDeploymentsTable;
@@ -375,6 +378,38 @@ export interface BotEventsTable {
   /** 64 zeros for the first event of a bot. */
   prev_hash: string;
   hash: string;
+}
+
+/** Short numbers of bots with rows in `packed_bars`. */
+export interface BotNumbersTable {
+  bot_no: number;
+  bot_id: string;
+}
+
+/** Pairs of events that trading sessions record with each bar; see `packed-bars.ts`. */
+export interface PackedBarsTable {
+  bot_no: number;
+  /** Sequence number of the last event in the row. */
+  seq: number;
+  /** Distance to an earlier event `session.state` of the same run in `bot_events`. */
+  base: number;
+  recorded_at: number;
+  /** Key in `stored_bars`. */
+  bars: Uint8Array;
+  /** SHA-256 of the last event in the row. */
+  hash: Uint8Array;
+  /** Difference from the base; null if the row has no `session.state`. */
+  state: string | null;
+}
+
+/**
+ * Payloads of `data.bars` events, each stored once for all bots. A row must exist for as long as an
+ * event refers to it.
+ */
+export interface StoredBarsTable {
+  /** First 16 bytes of the SHA-256 of the payload. */
+  digest: Uint8Array;
+  payload: string;
 }
 
 /** State of a bot after an event, so that earlier events need not be read. Rows may be deleted. */

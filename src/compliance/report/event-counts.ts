@@ -1,5 +1,6 @@
 /** Counts of the events that a bot recorded in a period. */
 import { sql } from 'kysely';
+import { countPackedBars } from '../../events/packed-bar-rows.ts';
 import type { Storage } from '../../storage/storage.ts';
 import type { SeqRange } from './period.ts';
 import type { Deployment } from './traded-deployments.ts';
@@ -45,16 +46,18 @@ export async function countEvents(
   const counts = new Map<string, EventCount>();
   const detail = sql<EventCount['detail']>`${DETAILS[storage.kind]}`;
   for (let after = after_seq; after < through_seq; after += atOnce) {
+    const until_seq = Math.min(after + atOnce, through_seq);
     const rows = await storage.read
       .selectFrom('bot_events')
       .select(['kind', 'run_id', detail.as('detail')])
       .select(({ fn }) => fn.countAll<number>().as('count'))
       .where('bot_id', '=', bot_id)
       .where('seq', '>', after)
-      .where('seq', '<=', Math.min(after + atOnce, through_seq))
+      .where('seq', '<=', until_seq)
       .groupBy(['kind', 'run_id', detail])
       .execute();
-    for (const row of rows) {
+    const packed = await countPackedBars(storage.read, bot_id, { after_seq: after, until_seq });
+    for (const row of [...rows, ...packed.map((one) => ({ ...one, detail: null }))]) {
       const key = JSON.stringify([row.kind, row.run_id, row.detail]);
       counts.set(key, { ...row, count: row.count + (counts.get(key)?.count ?? 0) });
     }

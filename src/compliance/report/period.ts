@@ -1,4 +1,5 @@
 import { ServiceError } from '../../base/errors.ts';
+import { readRows } from '../../events/read-events.ts';
 import { seqAt } from '../../events/snapshot.ts';
 import type { Db } from '../../storage/tables.ts';
 
@@ -69,10 +70,7 @@ async function findLastSeq(db: Db, bot_id: string, time: number): Promise<number
 
 /** Finds the last event of a range, whose hash fixes all earlier events; undefined without events. */
 export async function findHead(db: Db, bot_id: string, { through_seq }: SeqRange) {
-  return db
-    .selectFrom('bot_events')
-    .select(['seq', 'hash'])
-    .where('bot_id', '=', bot_id)
-    .where('seq', '=', through_seq)
-    .executeTakeFirst();
+  const last = { after_seq: through_seq - 1, until_seq: through_seq, limit: 1 };
+  const [row] = (await readRows(db, bot_id, last)).rows;
+  return row && { seq: row.seq, hash: row.hash };
 }

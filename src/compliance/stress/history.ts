@@ -1,6 +1,7 @@
 /** Reads what bots sent and received in the last six months, for RTS 6 Article 10(a) and (b). */
 import { ServiceError } from '../../base/errors.ts';
 import { DAY } from '../../base/durations.ts';
+import { readPackedBars } from '../../events/packed-bar-rows.ts';
 import type { Storage } from '../../storage/storage.ts';
 import type { Db } from '../../storage/tables.ts';
 import { digest } from '../evidence-digest.ts';
@@ -181,7 +182,7 @@ async function readCurrencies(db: Db, bot_id: string): Promise<ReadonlyMap<numbe
 }
 
 async function readPage(db: Db, bot_id: string, after: number, through: number) {
-  return db
+  const whole = await db
     .selectFrom('bot_events')
     .select(['kind', 'run_id', 'version', 'occurred_at', 'payload'])
     .where('bot_id', '=', bot_id)
@@ -189,6 +190,8 @@ async function readPage(db: Db, bot_id: string, after: number, through: number) 
     .where('seq', '<=', through)
     .where('kind', 'in', KINDS)
     .execute();
+  const range = { bot_id, after_seq: after, until_seq: through, limit: through - after };
+  return [...whole, ...(await readPackedBars(db, { ...range, kinds: ['data.bars'] }, 'asc'))];
 }
 
 function isLogLost(error: string | null): boolean {

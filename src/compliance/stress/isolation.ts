@@ -1,5 +1,6 @@
 /** Proof that a test did not affect production: RTS 6 Articles 7(1) and 10. */
 import { formatActor } from '../../base/format.ts';
+import { readRows } from '../../events/read-events.ts';
 import { withNames } from '../../identity/actor-names.ts';
 import type { Storage } from '../../storage/storage.ts';
 import type { Db } from '../../storage/tables.ts';
@@ -63,7 +64,8 @@ export async function proveIsolation(
   let orders_of_test = 0;
   for (const { bot_id, event_seq, event_hash } of before.bots) {
     const events = read.selectFrom('bot_events').where('bot_id', '=', bot_id);
-    const head = await events.select('hash').where('seq', '=', event_seq).executeTakeFirst();
+    const last = { after_seq: event_seq - 1, until_seq: event_seq, limit: 1 };
+    const [head] = (await readRows(read, bot_id, last)).rows;
     logs_kept &&= event_seq === 0 || head?.hash === event_hash;
     const { count } = await events
       .select(({ fn }) => fn.countAll<number>().as('count'))

@@ -8,6 +8,7 @@ import type { Claim } from '../tasks/claim.ts';
 import { openAfterSession, readSession } from '../tasks/session-record.ts';
 import { stepOf } from '../../trading/session-events.ts';
 import { openingFrom, openingProblems, type AccountRules } from '../../trading/opening.ts';
+import { readRows } from '../../events/read-events.ts';
 import type { SessionState } from '../../events/session-state.ts';
 import { parseOpening, type ProductionPlan } from './production-plan.ts';
 
@@ -29,10 +30,10 @@ export async function openAfter(
   { task_id }: Pick<Claim, 'task_id'>,
 ): Promise<Opening | null> {
   const { state: text, batches } = await readSession(tx, task_id);
-  const { opening } = await tx
+  const { opening, bot_id } = await tx
     .selectFrom('production_deployments')
     .innerJoin('tasks', 'tasks.deployment_id', 'production_deployments.deployment_id')
-    .select('opening')
+    .select(['opening', 'tasks.bot_id'])
     .where('task_id', '=', task_id)
     .executeTakeFirstOrThrow();
   const before = opening === null ? null : parseOpening(opening);
@@ -41,7 +42,7 @@ export async function openAfter(
   const unpriced = Object.keys(state.positions).filter(
     (symbol) => state.carry?.marks[symbol] === undefined,
   );
-  const closes = await lastCloses(tx, task_id, unpriced);
+  const closes = await lastCloses(tx, { bot_id, task_id }, unpriced);
   return openingFrom(state, (symbol) => closes.get(symbol), before);
 }
 
@@ -91,28 +92,21 @@ const STEPS_AT_ONCE = 1000;
 
 async function lastCloses(
   tx: Db,
-  task_id: TradingSessionsTable['task_id'],
+  { bot_id, task_id }: Pick<TradingSessionsTable, 'bot_id' | 'task_id'>,
   symbols: readonly string[],
 ): Promise<ReadonlyMap<string, number>> {
   const closes = new Map<string, number>();
   const isDone = (): boolean => symbols.every((symbol) => closes.has(symbol));
   for (let before = Number.MAX_SAFE_INTEGER; !isDone();) {
-    const rows = await tx
-      .selectFrom('bot_events')
-      .select(['seq', 'payload'])
-      .where('run_id', '=', task_id)
-      .where('kind', '=', 'data.bars')
-      .where('seq', '<', before)
-      .orderBy('seq', 'desc')
-      .limit(STEPS_AT_ONCE)
-      .execute();
-    for (const { payload } of rows) {
+    const range = { after_seq: 0, until_seq: before - 1, kinds: ['data.bars'], run_id: task_id };
+    const { rows } = await readRows(tx, bot_id, { ...range, limit: STEPS_AT_ONCE, last: true });
+    for (const { payload } of rows.toReversed()) {
       for (const [symbol, { close }] of Object.entries(stepOf(payload).bars)) {
         if (!closes.has(symbol)) closes.set(symbol, close);
       }
     }
     if (rows.length < STEPS_AT_ONCE) break;
-    before = rows.at(-1)!.seq;
+    before = rows[0]!.seq;
   }
   return closes;
 }

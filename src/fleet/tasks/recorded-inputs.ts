@@ -1,5 +1,4 @@
-import { sql } from 'kysely';
-import { prepareQuery } from '../../storage/prepare-query.ts';
+import { readRows } from '../../events/read-events.ts';
 import type { Db } from '../../storage/tables.ts';
 import type { RecordedInput } from '../../trading/host/threads/session-work.ts';
 import { SUPERVISION_KINDS } from '../../trading/session-supervision.ts';
@@ -19,15 +18,17 @@ export function recordedInputs(
   let others: (RecordedInput & { readonly seq: number })[] | undefined;
   return async () => {
     others ??= await readOtherInputs(db, bot_id, run_id);
-    const bars = await selectBars(db, { run_id, after_seq });
+    const range = { after_seq, kinds: ['data.bars'], run_id, limit: PAGE };
+    const { rows: bars } = await readRows(db, bot_id, range);
     after_seq = bars.at(-1)?.seq ?? after_seq;
     const isLast = bars.length < PAGE;
     // Inputs recorded before the last bar of this page.
     const count = isLast ? others.length : others.findLastIndex(({ seq }) => seq < after_seq) + 1;
     const some = others.splice(0, count);
-    return [...bars.map((row) => ({ ...row, kind: 'data.bars' as const })), ...some].sort(
-      (a, b) => a.seq - b.seq,
-    );
+    return [
+      ...bars.map(({ seq, payload }) => ({ seq, payload, kind: 'data.bars' as const })),
+      ...some,
+    ].sort((a, b) => a.seq - b.seq);
   };
 }
 
@@ -43,16 +44,3 @@ async function readOtherInputs(db: Db, bot_id: string, run_id: string) {
     .execute();
   return rows as (RecordedInput & { readonly seq: number })[];
 }
-
-const selectBars = prepareQuery(
-  (db, { run_id, after_seq }: { readonly run_id: string; readonly after_seq: number }) =>
-    db
-      .selectFrom('bot_events')
-      .select(['seq', 'payload'])
-      .where('run_id', '=', run_id)
-      // A literal, so that the planner can use the partial index.
-      .where('kind', '=', sql.lit('data.bars'))
-      .where('seq', '>', after_seq)
-      .orderBy('seq')
-      .limit(PAGE),
-);

@@ -1,6 +1,6 @@
 import type { ChainHead } from '../../base/hash-chain.ts';
 import { sql } from 'kysely';
-import { appendEvents } from '../../events/append.ts';
+import { appendSessionEvents } from '../../events/append.ts';
 import { prepareQuery } from '../../storage/prepare-query.ts';
 import type { Db, TradingSessionsTable, TasksTable } from '../../storage/tables.ts';
 import { closeSession, type SessionState, type WorkingOrder } from '../../events/session-state.ts';
@@ -124,7 +124,7 @@ export async function appendSession(
   events: readonly SessionEvent[],
 ): Promise<ChainHead> {
   const whole = events.map((event) => ({ ...event, version, run_id }));
-  return appendEvents(tx, bot_id, now, whole);
+  return appendSessionEvents(tx, bot_id, now, whole);
 }
 
 /** @param now time of the event if the session has seen no bars. */
