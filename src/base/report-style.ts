@@ -3,6 +3,18 @@ import { THEME_CSS } from './theme.ts';
 /** Maximum number of rows of a table when printed. */
 export const PRINTED_ROWS = 60;
 
+/** Colors of the lines of indicators: for the light and the dark scheme, at least 4.5 to 1 on paper. */
+const LINES = [
+  ['#9d174d', '#f9a8d4'],
+  ['#b45309', '#fbbf24'],
+  ['#6d28d9', '#c4b5fd'],
+  ['#0e7490', '#67e8f9'],
+  ['#be185d', '#fb7185'],
+  ['#4d7c0f', '#bef264'],
+  ['#92400e', '#fdba74'],
+  ['#475569', '#cbd5e1'],
+] as const;
+
 /** Style sheet of the reports. Each color has a value for the light and one for the dark scheme. */
 export const STYLE = `
 :root {${THEME_CSS}  --label: light-dark(#3d4553, #4a5361);
@@ -15,7 +27,10 @@ export const STYLE = `
   --loss-fill: light-dark(#b23a1e40, #ff947840);
   --loss-fade: light-dark(#b23a1e0a, #ff94780a);
   --warning: light-dark(#8a5a00, #e5b455);
+  --volume: light-dark(#a9b2c0, #4b5565);
+${LINES.map(([light, dark], index) => `  --line-${index}: light-dark(${light}, ${dark});\n  --line-${index}-fill: light-dark(${light}1f, ${dark}1f);`).join('\n')}
 }
+${LINES.map((_, index) => `.line-${index} { color: var(--line-${index}); }`).join('\n')}
 :root[data-theme='light'], :root.printing { color-scheme: light; }
 :root[data-theme='dark']:not(.printing) { color-scheme: dark; }
 
@@ -83,7 +98,17 @@ section > h2, .heading { margin-bottom: 0.625rem; }
 .readings b { font-weight: 550; color: var(--ink); }
 .chart { width: 100%; margin: 0.375rem 0 0.75rem; }
 #equity { height: clamp(20rem, 48vh, 34rem); }
-#prices { height: clamp(18rem, 42vh, 30rem); }
+#prices { --prices: clamp(18rem, 42vh, 30rem); height: var(--prices); position: relative; }
+.tooltip { position: absolute; top: 0.5rem; z-index: 5; pointer-events: none; padding: 0.25rem 0.625rem; border-radius: 6px; background: var(--ink); color: var(--paper); font-size: 0.8125rem; white-space: nowrap; }
+.indicators { display: flex; flex-wrap: wrap; gap: 0.375rem; margin-bottom: 0.5rem; }
+.indicators button { display: inline-flex; flex-wrap: wrap; align-items: center; gap: 0.125rem 0.5rem; min-height: 1.75rem; padding: 0.125rem 0.625rem; font-size: 0.8125rem; text-align: left; }
+.indicators button span, .indicators small { color: var(--muted); font-size: inherit; }
+.indicators b { font-weight: 600; }
+.indicators svg { width: 1.5rem; height: 0.5rem; stroke: currentColor; stroke-width: 2; }
+.indicators [aria-pressed='false'] { border-style: dashed; background: none; }
+.indicators [aria-pressed='false'] :is(b, span) { text-decoration: line-through; }
+.indicators [aria-pressed='false'] :is(svg, output, small) { display: none; }
+.log[aria-pressed='true'] { border-color: var(--ink); font-weight: 600; }
 .picture { display: none; }
 
 .scroll { overflow: auto; }

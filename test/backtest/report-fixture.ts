@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import type { ReturnedIndicator } from '../../src/engine/series/returned-indicators.ts';
 import type { Trade } from '../../src/engine/round-trip.ts';
 import { allocateBars, type Bars } from '../../src/market/bars.ts';
 import type { ReportInput } from '../../src/backtest/report/input.ts';
@@ -42,6 +43,35 @@ export interface RunOptions {
   readonly tradeEvery?: number;
   readonly symbols?: readonly string[];
   readonly summary?: Partial<Summary>;
+}
+
+/** Two lines over the prices, and one in a pane of its own, of the first instrument. */
+export function syntheticIndicators({ bars }: { readonly bars: Bars }): ReturnedIndicator[] {
+  const shifted = (shift: number): Float64Array => bars.close.map((close) => close + shift);
+  const line = (name: string, column: string, scale: string, values: Float64Array) => ({
+    name,
+    line: column,
+    scale,
+    values,
+  });
+  const own = new Map([[0, { before: 0 }]]);
+  return [
+    {
+      kind: 'bollinger',
+      label: 'bollinger(close,20,2)',
+      bars: own,
+      lines: [
+        line('bands.upper', 'upper', 'price', shifted(5)),
+        line('bands.lower', 'lower', 'price', shifted(-5)),
+      ],
+    },
+    {
+      kind: 'rsi',
+      label: 'rsi(close,14)',
+      bars: own,
+      lines: [line('strength', 'value', 'rsi(0.close,14)', shifted(-20))],
+    },
+  ];
 }
 
 /** A synthetic run with alternating long and short trades on random prices. */

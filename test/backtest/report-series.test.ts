@@ -5,6 +5,7 @@ import {
   thinCurve,
   toCandles,
   toMarkers,
+  toRanges,
 } from '../../src/backtest/report/series.ts';
 import type { Trade } from '../../src/engine/round-trip.ts';
 import { barsFromRows } from '../../src/market/bars.ts';
@@ -85,6 +86,53 @@ it('candles combine first open, extremes and last close of their bars', () => {
     high: [15, 14, 9],
     low: [9, 7, 8],
     close: [14, 8, 9],
+    volume: [2, 2, 1],
+  });
+});
+
+describe('the ranges of a line', () => {
+  const candlesOf = (bars: number, perCandle: number): ReturnType<typeof toCandles> =>
+    toCandles(randomWalk(bars, DAY_MS, 1), Math.ceil(bars / perCandle));
+
+  it('have the lowest, highest and last value of each candle', () => {
+    fc.assert(
+      fc.property(
+        fc.array(fc.option(fc.integer({ min: -99, max: 99 }), { nil: Number.NaN }), {
+          minLength: 4,
+          maxLength: 60,
+        }),
+        fc.integer({ min: 2, max: 7 }),
+        fc.integer({ min: 0, max: 3 }),
+        (values, perCandle, before) => {
+          const candles = candlesOf(values.length - before, perCandle);
+          const ranges = toRanges(Float64Array.from(values), { before }, candles);
+          const { close, low = close, high = close } = ranges;
+          for (let candle = 0; candle < candles.time.length; candle++) {
+            const from = before + candle * candles.barsPerCandle;
+            const own = values.slice(from, from + candles.barsPerCandle);
+            const known = own.filter((value) => !Number.isNaN(value));
+            const last = own.at(-1)!;
+            expect(close[candle]).toBe(Number.isNaN(last) ? null : last);
+            expect(low[candle]).toBe(known.length === 0 ? null : Math.min(...known));
+            expect(high[candle]).toBe(known.length === 0 ? null : Math.max(...known));
+          }
+        },
+      ),
+    );
+  });
+
+  it('hold the value of a slower line between its entries, and need no extremes for single bars', () => {
+    const rows = Int32Array.of(1, 4);
+    expect(toRanges(Float64Array.of(7, 9), { before: 0, rows }, candlesOf(6, 1))).toEqual({
+      close: [null, 7, 7, 7, 9, 9],
+    });
+  });
+
+  it('leave out values that cannot be drawn', () => {
+    const values = Float64Array.of(Number.NaN, Infinity, 1 / 3);
+    expect(toRanges(values, { before: 0 }, candlesOf(3, 1))).toEqual({
+      close: [null, null, 0.3333333],
+    });
   });
 });
 
@@ -107,9 +155,9 @@ it('a candle has one marker per kind with its count, and exits by the sign of th
   expect(toMarkers(candles, closed, [trade(7, 9, 3)])).toEqual([
     { candle: 0, kind: 'long', count: 2 },
     { candle: 0, kind: 'short', count: 1 },
-    { candle: 2, kind: 'gain', count: 2 },
+    { candle: 2, kind: 'gain', count: 2, pnl: 3 },
     { candle: 3, kind: 'long', count: 1 },
-    { candle: 4, kind: 'loss', count: 2 },
+    { candle: 4, kind: 'loss', count: 2, pnl: -2 },
   ]);
 });
 

@@ -17,7 +17,7 @@ import { renderReport } from '../../src/backtest/report/report.ts';
 import { renderSweepReport } from '../../src/backtest/report/sweep-report.ts';
 import { startChromium } from '../chromium.ts';
 import { isAtLength } from '../length.ts';
-import { syntheticRun, syntheticSweep } from './report-fixture.ts';
+import { syntheticIndicators, syntheticRun, syntheticSweep } from './report-fixture.ts';
 
 it('figures are readable and never minus zero', () => {
   expect(formatPercent(0.1234)).toBe('12.34%');
@@ -50,6 +50,20 @@ it('a long run has a page of bounded size that names the files with all data', (
     '2,000 trades with the largest profits and losses of 15,000; trades.csv contains all',
   );
   expect(page).toContain('equity.parquet contains all');
+});
+
+it('a long run with more lines than a chart has room for keeps the bound and says so', () => {
+  const run = syntheticRun({ steps: 60_000, stepMs: 60_000, tradeEvery: 4 });
+  const [bands] = syntheticIndicators(run.instruments[0]!);
+  const indicators = Array.from({ length: 20 }, (_, index) => ({
+    ...bands!,
+    label: `bollinger(close,${index},2)`,
+  }));
+  const page = renderReport({ ...run, indicators });
+  expect(page.length).toBeLessThan(10_000_000);
+  expect(page).toContain('bollinger(close, 11, 2)');
+  expect(page).not.toContain('bollinger(close, 12, 2)');
+  expect(page).toContain('16 lines of further indicators are not drawn.');
 });
 
 it('a page of many instruments says how many are omitted', () => {
@@ -125,6 +139,7 @@ describe('in a browser', { timeout: 30_000 }, () => {
     );
   const WHITE = [255, 255, 255] as const;
   const LIGHT_EQUITY = [36, 88, 179] as const;
+  const LIGHT_INK = [26, 29, 35] as const;
   const LIGHT_GAIN = [11, 116, 87] as const;
   const DARK_PAPER = [20, 23, 28] as const;
   const DARK_EQUITY = [134, 176, 255] as const;
@@ -147,7 +162,7 @@ describe('in a browser', { timeout: 30_000 }, () => {
 
       it('draws its charts and describes them in text', async () => {
         expect(await pixels('#equity', LIGHT_EQUITY)).toBeGreaterThan(500);
-        expect(await pixels('#prices', LIGHT_GAIN)).toBeGreaterThan(500);
+        expect(await pixels('#prices', LIGHT_INK)).toBeGreaterThan(100);
         expect(await page.getByRole('img', { name: 'Equity and drawdown' }).count()).toBe(1);
         expect(await page.locator('#equity-summary').textContent()).toContain(
           'Equity went from 100,000.00 to',
@@ -232,6 +247,81 @@ describe('in a browser', { timeout: 30_000 }, () => {
 
       await page.locator('#instrument').selectOption('SPX');
       expect(await page.locator('#prices-summary').textContent()).toMatch(/^SPX/);
+    });
+
+    describe('with indicators', () => {
+      const run = syntheticRun({ steps: 300 });
+      const indicators = syntheticIndicators(run.instruments[0]!);
+      beforeAll(() => open(renderReport({ ...run, indicators })));
+      const toggle = (name: RegExp) =>
+        page.locator('.indicators').getByRole('button', { name, exact: true });
+      const panes = (): Promise<number> => page.locator('#prices tr:has(canvas)').count();
+      const BANDS = [180, 83, 9] as const;
+
+      it('names them as the strategy did, with their values under the pointer', async () => {
+        const texts = await page.locator('.indicators button').allInnerTexts();
+        const { close } = run.instruments[0]!.bars;
+        const last = close.at(-1)!;
+        expect(texts.map((text) => text.replaceAll(/\s+/g, ' '))).toEqual([
+          `bands bollinger(close, 20, 2) upper ${formatPrice(last + 5)} lower ${formatPrice(last - 5)}`,
+          `strength rsi(close, 14) ${formatPrice(last - 20)}`,
+          expect.stringMatching(/^Volume [\d,]+$/),
+        ]);
+        await page.locator('#prices').hover({ position: { x: 2, y: 50 } });
+        expect(await toggle(/strength/).innerText()).toContain(formatPrice(close[0]! - 20));
+      });
+
+      it('draws them over the prices and below, and hides them by keyboard', async () => {
+        // Prices, volume, strength and the axis of time.
+        expect(await panes()).toBe(4);
+        expect(await pixels('#prices', BANDS)).toBeGreaterThan(200);
+        await toggle(/bands/).focus();
+        await page.keyboard.press('Enter');
+        expect(await toggle(/bands/).getAttribute('aria-pressed')).toBe('false');
+        expect(await pixels('#prices', BANDS)).toBe(0);
+        await toggle(/strength/).click();
+        await expect.poll(panes).toBe(3);
+        await toggle(/Volume/).click();
+        await expect.poll(panes).toBe(2);
+        await toggle(/bands/).click();
+        expect(await pixels('#prices', BANDS)).toBeGreaterThan(200);
+      });
+
+      it('has a logarithmic scale', async () => {
+        const figure = page.locator('figure:has(#prices)');
+        const before = await figure.screenshot();
+        const button = figure.getByRole('button', { name: 'Log scale' });
+        await button.click();
+        expect(await button.getAttribute('aria-pressed')).toBe('true');
+        expect(before.equals(await figure.screenshot())).toBe(false);
+      });
+
+      it('shows the profit of trades at their markers, and of a chosen trade', async () => {
+        const { entry_price, exit_price, pnl } = run.result.trades[1]!;
+        await page.getByRole('button', { name: 'Show trade 2 on the chart' }).click();
+        const tooltip = page.locator('.tooltip');
+        const profit = `${pnl > 0 ? '+' : ''}${formatMoney(pnl)} USD`;
+        await expect
+          .poll(() => tooltip.innerText())
+          .toBe(
+            `Trade 2: ${formatPrice(entry_price)} → ${formatPrice(exit_price)}\nprofit ${profit}`,
+          );
+        // The text is beside the exit.
+        const x = await tooltip.evaluate((box: HTMLElement) => Number.parseFloat(box.style.left));
+        await page.locator('#prices').hover({ position: { x: x - 12, y: 60 } });
+        await expect.poll(() => tooltip.innerText()).toBe(`One exit: ${profit}`);
+      });
+    });
+
+    it('draws prices as candles when near and as a line when far', async () => {
+      await open(renderReport(syntheticRun({ steps: 1500 })));
+      const figure = page.locator('figure:has(#prices)');
+      expect(await pixels('#prices', LIGHT_INK)).toBeGreaterThan(100);
+      for (let zoom = 0; zoom < 3; zoom += 1) {
+        await figure.getByRole('button', { name: 'Zoom in' }).click();
+      }
+      expect(await pixels('#prices', LIGHT_INK)).toBe(0);
+      expect(await pixels('#prices', LIGHT_GAIN)).toBeGreaterThan(500);
     });
 
     it('follows the system’s theme until its reader chooses another', async () => {

@@ -1,4 +1,5 @@
-import type { PriceChart } from './client/charts.ts';
+import type { ChartIndicator, ChartLine, PriceChart } from './client/chart-data.ts';
+import type { ReturnedIndicator } from '../../engine/series/returned-indicators.ts';
 import {
   formatCount,
   formatCountOf,
@@ -11,14 +12,36 @@ import {
 } from '../../base/format.ts';
 import { html, type Html, nothing } from '../../base/html.ts';
 import type { ReportInput } from './input.ts';
-import { type Curve, type Drawdown, monthlyReturns, toCandles, toMarkers } from './series.ts';
+import {
+  type Candles,
+  type Curve,
+  type Drawdown,
+  monthlyReturns,
+  toCandles,
+  toMarkers,
+  toRanges,
+} from './series.ts';
 
-// Limits the page to a few megabytes, regardless of the length of the run.
+// Limits the page to 10 MB, regardless of the length of the run.
 const MAX_CANDLES = 6000;
-const MAX_CANDLES_IN_ALL = 40_000;
+const MAX_NUMBERS = 300_000;
+const NUMBERS_PER_CANDLE = 7;
+const NUMBERS_PER_RANGE = 3;
 const MAX_INSTRUMENTS = 50;
+const MAX_LINES = 24;
 
-/** Moves and zooms the chart of the surrounding figure; hidden until `drawCharts` enables it. */
+/** Indicators whose lines of these names are the edges of a filled area. */
+const EDGES: readonly (readonly [string, string])[] = [
+  ['spanA', 'spanB'],
+  ['upper', 'lower'],
+];
+
+/** Switches the scale; hidden until `prepareCharts` enables it. */
+const LOG_BUTTON = html`<button type="button" class="log" aria-pressed="false" hidden>
+  Log scale
+</button>`;
+
+/** Moves and zooms the chart of the surrounding figure; hidden until `prepareCharts` enables it. */
 const RANGE_BUTTONS = html`<div class="range" role="group" aria-label="Range of the chart" hidden>
   <button type="button" value="earlier" aria-label="Earlier">‹</button>
   <button type="button" value="later" aria-label="Later">›</button>
@@ -57,7 +80,11 @@ export function equitySection(
   const key = (name: string, text: string): Html =>
     html`<span><span class="key ${name}"></span> ${text}</span>`;
   const legend = html`${key('equity', 'Equity')}${benchmark ? key('benchmark', 'Buy and hold') : nothing}${key('loss', 'Drawdown')}`;
-  return chartSection('equity', 'Equity and drawdown', { legend, caption: sentences.join(' ') });
+  return chartSection('equity', 'Equity and drawdown', {
+    selector: curve.equity.every((value) => value > 0) ? LOG_BUTTON : nothing,
+    legend,
+    caption: sentences.join(' '),
+  });
 }
 
 /** A section with a chart that a script draws into the element `#id`. */
@@ -82,6 +109,7 @@ function chartSection(
         aria-describedby="${id}-summary"
       ></div>
       <p class="legend">${legend}</p>
+      ${id === 'prices' ? html`<div class="indicators"></div>` : nothing}
       <figcaption id="${id}-summary">${caption}</figcaption>
       ${note}
     </figure>
@@ -139,7 +167,10 @@ export function monthsSection({ time, equity, initialCash }: ReportInput['result
 }
 
 /** Charts of the most traded instruments, which share the page's limit of candles. */
-export function priceCharts({ instruments, result }: ReportInput, dateOnly: boolean): PriceChart[] {
+export function priceCharts(
+  { instruments, indicators = [], result }: ReportInput,
+  dateOnly: boolean,
+): PriceChart[] {
   const closed = Map.groupBy(result.trades, ({ symbol }) => symbol);
   const open = Map.groupBy(result.openTrades, ({ symbol }) => symbol);
   const traded = ({ symbol }: { readonly symbol: string }): number =>
@@ -148,9 +179,17 @@ export function priceCharts({ instruments, result }: ReportInput, dateOnly: bool
     .filter(({ bars }) => bars.length > 0)
     .toSorted((a, b) => traded(b) - traded(a))
     .slice(0, MAX_INSTRUMENTS);
-  const limit = Math.min(MAX_CANDLES, Math.floor(MAX_CANDLES_IN_ALL / drawn.length));
+  const charts = drawn.map((instrument) => {
+    const index = instruments.indexOf(instrument);
+    return { instrument, index, shown: indicatorsOf(index, indicators) };
+  });
+  const numbers = charts.map(
+    ({ shown }) => NUMBERS_PER_CANDLE + NUMBERS_PER_RANGE * linesOf(shown).length,
+  );
+  const inAll = numbers.reduce((sum, count) => sum + count, 0);
+  const limit = Math.min(MAX_CANDLES, Math.floor(MAX_NUMBERS / inAll));
 
-  return drawn.map((instrument) => {
+  return charts.map(({ instrument, index, shown }) => {
     const { symbol, bars } = instrument;
     const candles = toCandles(bars, limit);
     const markers = toMarkers(candles, closed.get(symbol) ?? [], open.get(symbol) ?? []);
@@ -161,8 +200,79 @@ export function priceCharts({ instruments, result }: ReportInput, dateOnly: bool
     if (candles.barsPerCandle > 1) {
       sentences.push(`Each candle is ${formatCount(candles.barsPerCandle)} bars.`);
     }
-    return { symbol, candles, markers, summary: sentences.join(' ') };
+    if (shown.length > 0) sentences.push(`Indicators: ${shown.map(labelOf).join(', ')}.`);
+    const omitted =
+      linesOf(indicatorsOf(index, indicators, Infinity)).length - linesOf(shown).length;
+    if (omitted > 0) {
+      sentences.push(`${formatCountOf(omitted, 'line')} of further indicators are not drawn.`);
+    }
+    return {
+      symbol,
+      candles,
+      markers,
+      indicators: shown.map((indicator) => chartIndicator(indicator, index, candles)),
+      summary: sentences.join(' '),
+    };
   });
+}
+
+/** The indicators of an instrument, with at most `most` lines. */
+function indicatorsOf(
+  instrument: number,
+  indicators: readonly ReturnedIndicator[],
+  most = MAX_LINES,
+): readonly ReturnedIndicator[] {
+  let lines = 0;
+  return indicators.filter((indicator) => {
+    if (!indicator.bars.has(instrument)) return false;
+    lines += indicator.lines.length;
+    return lines <= most;
+  });
+}
+
+function linesOf(indicators: readonly ReturnedIndicator[]): readonly unknown[] {
+  return indicators.flatMap(({ lines }) => lines);
+}
+
+function labelOf({ label }: ReturnedIndicator): string {
+  return label.replaceAll(',', ', ');
+}
+
+function chartIndicator(
+  indicator: ReturnedIndicator,
+  instrument: number,
+  candles: Candles,
+): ChartIndicator {
+  const { kind, lines, bars } = indicator;
+  const edges = EDGES.find((pair) => pair.every((edge) => lines.some(({ line }) => line === edge)));
+  // The two edges of a filled area follow each other.
+  const sorted = edges
+    ? lines.toSorted((a, b) => edges.indexOf(a.line) - edges.indexOf(b.line))
+    : lines;
+  const isSingle = lines.length === 1;
+  const [first] = lines;
+  const suffix = `.${first!.line}`;
+  return {
+    name:
+      !isSingle && first!.name.endsWith(suffix)
+        ? first!.name.slice(0, -suffix.length)
+        : isSingle
+          ? first!.name
+          : '',
+    label: labelOf(indicator),
+    lines: sorted.map(({ line, scale, values }): ChartLine => ({
+      name: line === 'value' ? '' : line,
+      pane: scale,
+      style: styleOf(kind, line),
+      isFilled: line === edges?.[0],
+      ranges: toRanges(values, bars.get(instrument)!, candles),
+    })),
+  };
+}
+
+function styleOf(kind: string, line: string): ChartLine['style'] {
+  if (line === 'histogram') return 'histogram';
+  return kind === 'parabolicSar' ? 'dots' : 'line';
 }
 
 export function pricesSection(charts: readonly PriceChart[], instruments: number): Html {
@@ -187,9 +297,9 @@ export function pricesSection(charts: readonly PriceChart[], instruments: number
   const legend = html`<span><span class="equity">▲</span> Long entry</span
     ><span><span class="equity">▼</span> Short entry</span
     ><span><span class="gain">●</span> Exit with a profit</span
-    ><span><span class="loss">●</span> Exit with a loss</span>`;
+    ><span><span class="loss">■</span> Exit with a loss</span>`;
   return chartSection('prices', 'Prices and trades', {
-    selector,
+    selector: html`${selector}${charts.every(({ candles }) => candles.low.every((low) => low > 0)) ? LOG_BUTTON : nothing}`,
     legend,
     caption: first.summary,
     note: omitted,

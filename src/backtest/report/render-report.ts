@@ -3,6 +3,8 @@ import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { type Child, embeddedJson, html, Html, nothing } from '../../base/html.ts';
+import { prepareSeries } from './client/chart-series.ts';
+import { prepareCharts } from './client/chart-tools.ts';
 import { STYLE } from '../../base/report-style.ts';
 
 export interface Page {
@@ -24,7 +26,10 @@ export interface Page {
  */
 export function renderPage(page: Page): string {
   const library = page.charts ? chartLibrary() : '';
-  const program = `'use strict';\n${page.scripts.map((script) => `(${script.toString()})();`).join('\n')}`;
+  const tools = page.charts
+    ? `const chartTools = (${prepareCharts.toString()})();\nconst chartSeries = (${prepareSeries.toString()})();\n`
+    : '';
+  const program = `'use strict';\n${tools}${page.scripts.map((script) => `(${script.toString()})();`).join('\n')}`;
   const scripts = [library, program].filter((source) => source !== '');
   const policy = [
     "default-src 'none'",

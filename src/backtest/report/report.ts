@@ -1,6 +1,8 @@
 import type { Finding, Gate, Summary } from '../summary.ts';
 import { equitySection, monthsSection, priceCharts, pricesSection } from './charts-section.ts';
-import { type ChartData, drawCharts } from './client/charts.ts';
+import type { ChartData } from './client/chart-data.ts';
+import { drawEquity } from './client/equity-chart.ts';
+import { drawPrices } from './client/price-chart.ts';
 import { sortTables } from './client/sort-tables.ts';
 import { switchTheme } from './client/switch-theme.ts';
 import {
@@ -29,7 +31,8 @@ export function renderReport(input: ReportInput): string {
   const dateOnly = time.every((instant) => instant % DAY === 0);
   const { curve, deepest } = thinCurve(time, equity, initialCash, benchmark, MAX_CURVE_POINTS);
   const charts = priceCharts(input, dateOnly);
-  const data: ChartData = { dateOnly, curve, instruments: charts };
+  const { currency } = input;
+  const data: ChartData = { dateOnly, currency, curve, instruments: charts };
 
   const body = html`<main>
     ${heading(input, dateOnly)} ${keyFigures(input)} ${gatesSection(summary.gates)}
@@ -50,7 +53,7 @@ export function renderReport(input: ReportInput): string {
     title: `${summary.bot.name} · backtest`,
     body,
     data,
-    scripts: [switchTheme, sortTables, drawCharts],
+    scripts: [switchTheme, sortTables, drawEquity, drawPrices],
     charts: true,
   });
 }

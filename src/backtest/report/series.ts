@@ -1,4 +1,5 @@
 import type { Trade } from '../../engine/round-trip.ts';
+import type { EntryBars } from '../../engine/series/clock.ts';
 import type { Bars } from '../../market/bars.ts';
 import { drawdownsOf } from '../returns.ts';
 
@@ -28,6 +29,15 @@ export interface Candles {
   readonly high: readonly number[];
   readonly low: readonly number[];
   readonly close: readonly number[];
+  readonly volume: readonly number[];
+}
+
+/** The lowest, highest and last value of a line in each candle; null where it has none. */
+export interface Ranges {
+  /** Absent where each candle is one bar. */
+  readonly low?: readonly (number | null)[];
+  readonly high?: readonly (number | null)[];
+  readonly close: readonly (number | null)[];
 }
 
 /** Entries of one side, or exits with the sign of their total profit, within one candle. */
@@ -37,6 +47,8 @@ export interface Marker {
   readonly kind: 'long' | 'short' | 'gain' | 'loss';
   /** Number of entries or exits. */
   readonly count: number;
+  /** Total profit of the exits, account currency. */
+  readonly pnl?: number;
 }
 
 /** Returns of the calendar months of a year (UTC). */
@@ -138,21 +150,59 @@ export function toCandles(bars: Bars, limit: number): Candles {
   const high: number[] = [];
   const low: number[] = [];
   const close: number[] = [];
+  const volume: number[] = [];
   for (let from = 0; from < bars.length; from += barsPerCandle) {
     const to = Math.min(from + barsPerCandle, bars.length);
     let highest = bars.high[from]!;
     let lowest = bars.low[from]!;
+    let traded = bars.volume[from]!;
     for (let bar = from + 1; bar < to; bar++) {
       if (bars.high[bar]! > highest) highest = bars.high[bar]!;
       if (bars.low[bar]! < lowest) lowest = bars.low[bar]!;
+      traded += bars.volume[bar]!;
     }
     time.push(bars.time[from]! / 1000);
     open.push(roundForPage(bars.open[from]!));
     high.push(roundForPage(highest));
     low.push(roundForPage(lowest));
     close.push(roundForPage(bars.close[to - 1]!));
+    volume.push(roundForPage(traded));
   }
-  return { barsPerCandle, time, open, high, low, close };
+  return { barsPerCandle, time, open, high, low, close, volume };
+}
+
+/** Aggregates the values of a line by candle. Between the entries of a slower line, its value holds. */
+export function toRanges(
+  values: Float64Array,
+  { before, rows }: EntryBars,
+  { barsPerCandle, time }: Candles,
+): Ranges {
+  const low: (number | null)[] = [];
+  const high: (number | null)[] = [];
+  const close: (number | null)[] = [];
+  let entry = 0;
+  for (let candle = 0; candle < time.length; candle++) {
+    const end = before + (candle + 1) * barsPerCandle;
+    const held = rows === undefined ? Number.NaN : values[entry - 1]!;
+    let last = held;
+    let lowest = Infinity;
+    let highest = -Infinity;
+    for (; entry < values.length && (rows?.[entry] ?? entry) < end; entry++) {
+      if ((rows?.[entry] ?? entry) < end - barsPerCandle) continue;
+      last = values[entry]!;
+      if (last < lowest) lowest = last;
+      if (last > highest) highest = last;
+    }
+    const isEmpty = lowest > highest;
+    close.push(toPage(last));
+    low.push(toPage(isEmpty ? last : lowest));
+    high.push(toPage(isEmpty ? last : highest));
+  }
+  return barsPerCandle === 1 ? { close } : { low, high, close };
+}
+
+function toPage(value: number): number | null {
+  return Number.isFinite(value) ? Number(value.toPrecision(7)) : null;
 }
 
 /** Index of the candle that contains an instant (ms); −1 if the instant is before all candles. */
@@ -188,7 +238,7 @@ export function toMarkers(
   }
   const markers: Marker[] = [...entries.values()];
   for (const [candle, { count, pnl }] of exits) {
-    markers.push({ candle, kind: pnl > 0 ? 'gain' : 'loss', count });
+    markers.push({ candle, kind: pnl > 0 ? 'gain' : 'loss', count, pnl: roundForPage(pnl) });
   }
   return markers.filter(({ candle }) => candle >= 0).toSorted((a, b) => a.candle - b.candle);
 }

@@ -1,5 +1,5 @@
 import type { Trade } from '../../engine/round-trip.ts';
-import type { PriceChart } from './client/charts.ts';
+import type { PriceChart, ShownTrade } from './client/chart-data.ts';
 import {
   formatCount,
   formatInstant,
@@ -74,12 +74,22 @@ function tradeColumns(
     const index = chartOf.get(trade.symbol);
     if (index === undefined) return trade.id;
     const { candles } = charts[index]!;
-    const place = [index, candleAt(candles, trade.entry_time), candleAt(candles, trade.exit_time)];
+    const { id, entry_time, entry_price, exit_time, exit_price, pnl, isOpen } = trade;
+    const shown: ShownTrade = {
+      id,
+      instrument: index,
+      from: candleAt(candles, entry_time),
+      to: candleAt(candles, exit_time),
+      entry: entry_price,
+      exit: exit_price,
+      pnl,
+      isOpen,
+    };
     // The column is a single tab stop; the arrow keys move between its buttons.
     return html`<button
       type="button"
       class="trade"
-      value="${place.join(' ')}"
+      value="${JSON.stringify(shown)}"
       tabindex="${trade.id === focusable ? 0 : -1}"
       aria-label="Show trade ${trade.id} on the chart"
     >

@@ -1,0 +1,73 @@
+/// <reference lib="dom" />
+import type * as Charts from 'lightweight-charts';
+import type { ChartTools } from './chart-tools.ts';
+
+declare const LightweightCharts: typeof Charts;
+declare const chartTools: ChartTools;
+
+/** Draws `#equity`. */
+export function drawEquity(): void {
+  const { data, percent, amount, instant, color, chartOptions, newChart, paint, showReadings } =
+    chartTools;
+  const { AreaSeries, LineSeries } = LightweightCharts;
+  const element = document.querySelector<HTMLElement>('#equity');
+  if (element === null) return;
+  const { time, equity, drawdown, benchmark } = data.curve;
+  const chart = newChart(element);
+  const points = (column: readonly number[]): Charts.LineData[] =>
+    column.map((value, index) => ({ time: time[index] as Charts.UTCTimestamp, value }));
+  const money: Charts.PriceFormat = {
+    type: 'custom',
+    minMove: 0.01,
+    formatter: (value: number) => amount(value, Math.abs(value) >= 1000 ? 0 : 2),
+  };
+  const quiet = { lastValueVisible: false, priceLineVisible: false } as const;
+
+  if (benchmark !== undefined) {
+    const line = chart.addSeries(LineSeries, { ...quiet, lineWidth: 1, priceFormat: money });
+    line.setData(points(benchmark));
+    paint(() => line.applyOptions({ color: color('benchmark') }));
+  }
+  const equityArea = chart.addSeries(AreaSeries, { ...quiet, lineWidth: 2, priceFormat: money });
+  equityArea.setData(points(equity));
+  const drawdownArea = chart.addSeries(
+    AreaSeries,
+    {
+      ...quiet,
+      lineWidth: 1,
+      invertFilledArea: true,
+      priceFormat: { type: 'custom', minMove: 0.0001, formatter: percent },
+    },
+    1,
+  );
+  drawdownArea.setData(points(drawdown));
+  const [equityPane, drawdownPane] = chart.panes();
+  drawdownPane!.priceScale('right').applyOptions({ scaleMargins: { top: 0.1, bottom: 0.1 } });
+  equityPane!.setStretchFactor(0.72);
+  drawdownPane!.setStretchFactor(0.28);
+  paint(() => {
+    chart.applyOptions(chartOptions());
+    equityArea.applyOptions({
+      lineColor: color('equity'),
+      topColor: color('equity-fill'),
+      bottomColor: color('equity-fade'),
+    });
+    drawdownArea.applyOptions({
+      lineColor: color('loss'),
+      topColor: color('loss-fade'),
+      bottomColor: color('loss-fill'),
+    });
+  });
+  chart.timeScale().fitContent();
+  showReadings(
+    element,
+    chart,
+    () => time.length,
+    (index) => [
+      ['', instant(time[index] as Charts.UTCTimestamp)],
+      ['Equity', amount(equity[index]!)],
+      ['Drawdown', percent(drawdown[index]!)],
+      ...(benchmark ? ([['Buy and hold', amount(benchmark[index]!)]] as const) : []),
+    ],
+  )();
+}
