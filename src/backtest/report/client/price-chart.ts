@@ -154,7 +154,7 @@ export function drawPrices(): void {
     removable = [];
     const paints: (() => void)[] = [];
     const add = <T extends Charts.SeriesType>(series: Charts.ISeriesApi<T>): typeof series => {
-      removable.push(series as never);
+      removable.push(series);
       return series;
     };
     const panes = new Map([['price', 0]]);
