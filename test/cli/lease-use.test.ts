@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { enroll } from '../../src/client/enrollment.ts';
 import type { CheckResult } from '../../src/doctor/run-checks.ts';
+import { openLicenseGate } from '../../src/gate/gate.ts';
 import { ownMachineHash } from '../../src/gate/machine-id.ts';
 import { createEnrollmentCode } from '../../src/identity/enrollment.ts';
 import { updatePlan, type PlanChanges } from '../../src/identity/plans.ts';
@@ -15,9 +16,8 @@ import { serveHere, type ServerHere } from '../server/running.ts';
 import { mainlyOn } from '../storage/databases.ts';
 import { addAcme } from './acme.ts';
 import { inProcess } from './in-process.ts';
-import { runNode, serviceLocal, type Result } from './service-local.ts';
+import type { Result } from './service-local.ts';
 
-const GATE = join(import.meta.dirname, '../gate/gated-program.ts');
 const MACHINE = machineHash('b08dfa6083e7567a1921a715000001fb');
 const OTHER_MACHINE = machineHash('00000000000000000000000000000001');
 
@@ -60,23 +60,25 @@ describe.each(mainlyOn('sqlite'))('what a lease is for, with a server on %s', (k
     inProcess(['license', ...words], {
       env: { SERVICE_LOCAL_HOME: home, SERVICE_LOCAL_SERVER_URL: server.url },
     });
-  /** Decision of a gate in a separate process on the machine. */
-  const gate = async (product = '-', machine = '-', where = home): Promise<unknown> => {
-    const { stdout, stderr } = await runNode([GATE, '-', product, machine], {
-      env: { SERVICE_LOCAL_HOME: where },
-      input: 'live_trading\n',
+  /** Decision of a gate that a program on the machine opens. */
+  const gate = async (product?: string, machine?: string, where = home): Promise<unknown> => {
+    const opened = await openLicenseGate({
+      enforced: true,
+      files: licenseFiles(where, {}),
+      warn: (text) => expect.fail(text),
+      ...(product !== undefined && { product }),
+      ...(machine !== undefined && { machineHash: async () => machine }),
     });
-    expect(stderr).toBe('');
-    const lines = stdout.trim().split('\n');
-    const printed = lines.map((line) => JSON.parse(line) as { decision?: unknown });
-    return printed.find(({ decision }) => decision !== undefined)?.decision;
+    const decision = opened.check('live_trading');
+    await opened.close();
+    return decision;
   };
   const VALID = { allowed: true, status: 'valid' };
   const rejection = (reason: string) =>
     expect.objectContaining({ allowed: false, reason }) as unknown;
-  /** Runs `doctor` in a separate process. @returns its check of the lease's use */
+  /** Runs `doctor`. @returns its check of the lease's use */
   const doctor = async (where = home, variables: object = {}): Promise<unknown> => {
-    const { code, stdout } = await serviceLocal(['doctor', '--offline', '--json'], {
+    const { code, stdout } = await inProcess(['doctor', '--offline', '--json'], {
       env: { SERVICE_LOCAL_HOME: where, ...variables },
     });
     const { checks } = JSON.parse(stdout) as { checks: readonly CheckResult[] };
@@ -104,17 +106,17 @@ describe.each(mainlyOn('sqlite'))('what a lease is for, with a server on %s', (k
     expect(await gate()).toEqual(VALID);
     expect(await doctor()).toMatchObject({ failed: [], reason: null });
     const other = copyWithout(files.key);
-    expect(await gate('-', '-', other)).toEqual(rejection('no_device_key'));
+    expect(await gate(undefined, undefined, other)).toEqual(rejection('no_device_key'));
     expect(await doctor(other)).toMatchObject(failing('no_device_key', 'license enroll'));
-    const status = await serviceLocal(['license', 'status', '--json'], {
+    const status = await inProcess(['license', 'status', '--json'], {
       env: { SERVICE_LOCAL_HOME: other },
     });
     expect(status.code).toBe(4);
     expect(JSON.parse(status.stdout)).toMatchObject({ state: 'none', reason: 'no_device_key' });
-    await serviceLocal(['license', 'export-request', '--out', join(directory, 'request.jwt')], {
+    await inProcess(['license', 'export-request', '--out', join(directory, 'request.jwt')], {
       env: { SERVICE_LOCAL_HOME: other },
     });
-    expect(await gate('-', '-', other)).toEqual(rejection('other_device'));
+    expect(await gate(undefined, undefined, other)).toEqual(rejection('other_device'));
     expect(await doctor(other)).toMatchObject(failing('other_device', 'license enroll'));
   });
 
@@ -135,11 +137,11 @@ describe.each(mainlyOn('sqlite'))('what a lease is for, with a server on %s', (k
   test('rejects a home on another machine until that machine is enrolled', async () => {
     await plan({ binding: 'machine' });
     await enrollOn(MACHINE);
-    expect(await gate('-', MACHINE)).toEqual(VALID);
-    expect(await gate('-', OTHER_MACHINE, copyWithout())).toEqual(rejection('other_machine'));
+    expect(await gate(undefined, MACHINE)).toEqual(VALID);
+    expect(await gate(undefined, OTHER_MACHINE, copyWithout())).toEqual(rejection('other_machine'));
     await enrollOn(OTHER_MACHINE);
-    expect(await gate('-', OTHER_MACHINE)).toEqual(VALID);
-    expect(await gate('-', MACHINE)).toEqual(rejection('other_machine'));
+    expect(await gate(undefined, OTHER_MACHINE)).toEqual(VALID);
+    expect(await gate(undefined, MACHINE)).toEqual(rejection('other_machine'));
     const here = await ownMachineHash();
     const reason = here === undefined ? 'no_machine_id' : 'other_machine';
     expect(await gate()).toEqual(rejection(reason));
@@ -163,7 +165,7 @@ describe.each(mainlyOn('sqlite'))('what a lease is for, with a server on %s', (k
     await plan({ binding: 'machine' });
     expect(await license('renew', '--now')).toMatchObject({ code: 0 });
     expect(await gate()).toEqual(VALID);
-    expect(await gate('-', OTHER_MACHINE)).toEqual(rejection('other_machine'));
+    expect(await gate(undefined, OTHER_MACHINE)).toEqual(rejection('other_machine'));
   });
 
   test('rejects a program of another product', async () => {

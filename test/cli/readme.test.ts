@@ -95,7 +95,10 @@ let recovery = '';
 
 function run(line: string): Promise<Result> {
   const special = Object.entries(SPECIAL).find(([start]) => line.startsWith(start));
-  return special === undefined ? shell(line, ROOT) : special[1](line);
+  if (special !== undefined) return special[1](line);
+  // The first bot proves that lines run in a shell.
+  const isPlain = /^[\w./:@= -]+$/.test(line);
+  return isPlain ? inProcess(wordsOf(line), { cwd: ROOT, env: environment() }) : shell(line, ROOT);
 }
 
 /** Expected output by the beginning of the line. Each line of a block needs an entry. */
