@@ -369,11 +369,18 @@ describe('a text that is not a spec', () => {
       'latin1.yaml': Buffer.from('kind: Bot\nname: caf\xe9\n', 'latin1'),
       'large.yaml': `# ${'x'.repeat(1_100_000)}`,
       'bom.yaml': `\uFEFF${VALID}`,
+      'bars.csv': 'time,close\n2020-01-01,1\n',
     });
     const read = (name: string): readonly Problem[] => readSpec(join(directory, name)).problems;
     expect(read('latin1.yaml')).toMatchObject([{ code: 'not_utf8', line: 2, column: 10 }]);
     expect(read('large.yaml')).toMatchObject([{ code: 'file_too_large', line: 1 }]);
     expect(read('bom.yaml')).toEqual([]);
+    expect(read('bars.csv')).toMatchObject([
+      {
+        code: 'not_a_bot',
+        message: expect.stringContaining('service-local data import') as string,
+      },
+    ]);
     const missing = (): unknown => readSpec(join(directory, 'none.yaml'));
     expect(missing).toThrow(ServiceError);
     expect(missing).toThrow(expect.objectContaining({ code: 'file_not_found' }));

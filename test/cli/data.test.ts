@@ -81,6 +81,13 @@ describe('the exit code', () => {
     );
   });
 
+  test('is 3 for data that --repair drop does not accept, with the reason', async () => {
+    const path = await files.write('worse.csv', csv('date,close', '2024-01-01,0', '2024-01-02,0'));
+    const { code, stderr } = await data('codes', 'import', path, '--repair', 'drop');
+    expect(code).toBe(3);
+    expect(stderr).toContain('More than half of the rows are bad, so that --repair drop');
+  });
+
   test('is 3 for a missing file or dataset', async () => {
     expect(await data('codes', 'import', 'absent.csv')).toMatchObject({ code: 3 });
     expect(await data('codes', 'show', 'SPX')).toMatchObject({ code: 3 });
