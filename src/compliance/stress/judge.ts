@@ -1,6 +1,7 @@
 import { BOUNDS } from './bounds.ts';
 import type { writeToDisk } from './disk.ts';
 import type { PassResult } from './pass.ts';
+import { mayBeByHost } from './meters.ts';
 import { nameVolume } from './peaks.ts';
 import type { SafeguardResult } from './safeguards.ts';
 import { describeNetTime } from './safeguard-trial.ts';
@@ -128,8 +129,10 @@ function addLate(findings: Findings, pass: PassResult): void {
     );
   }
   const late = (ms: number, netMs: number, mostMs: number, what: string): void => {
-    if (netMs > mostMs && ms > mostMs) findings.faults.push(what);
-    else if (ms > mostMs) findings.byHost.push(`${what}, ${describeNetTime(netMs)}`);
+    if (ms <= mostMs) return;
+    if (mayBeByHost(ms, netMs, mostMs)) {
+      findings.byHost.push(`${what}, ${describeNetTime(netMs)}`);
+    } else findings.faults.push(what);
   };
   const [alert, alertNet] = [durations.alert.max ?? 0, durations.alert_net.max ?? 0];
   late(alert, alertNet, BOUNDS.alertMs, `an alert took ${alert} ms`);
@@ -149,7 +152,7 @@ function addSlower({ faults, byHost }: Findings, { phases }: PassResult): void {
   const { before, after, netBefore, netAfter } = waits;
   const most = (ms: number): number => Math.max(BOUNDS.slowerTimes * ms, BOUNDS.noiseMs);
   const what = `one order in a hundred waited ${after} ms or longer, and ${before} ms before the load (internal threshold: ${BOUNDS.slowerTimes} times)`;
-  if (netAfter > most(before)) faults.push(what);
+  if (!mayBeByHost(after, netAfter, most(before))) faults.push(what);
   else if (after > most(netBefore)) byHost.push(`${what}, ${describeNetTime(netAfter)}`);
 }
 
@@ -167,6 +170,10 @@ function getWaits(phases: PassResult['phases']) {
   return { before, netBefore, after, netAfter };
 }
 
+function isMostlyWithheld({ real_ms, net_ms }: PassResult['host']): boolean {
+  return real_ms > 2 * net_ms;
+}
+
 function addMissed(findings: Findings, { reached, volume, host }: PassResult): void {
   const all = [
     ...reached.map((one) => ({ what: one.class as string, ...one })),
@@ -175,7 +182,8 @@ function addMissed(findings: Findings, { reached, volume, host }: PassResult): v
   for (const { what, window_s, achieved, achieved_net: net, target, is_reached } of all) {
     if (is_reached) continue;
     const missed = `the target was not reached: ${what} in ${window_s} s: ${achieved} of ${target}`;
-    if (net >= target * (1 - 1e-9) || host.has_cut_short) {
+    const share = isMostlyWithheld(host) ? 1 / 2 : 1;
+    if (net >= share * target * (1 - 1e-9) || host.has_cut_short) {
       findings.byHost.push(`${missed}, and ${net} without the time that the host ran other work`);
     } else findings.faults.push(missed);
   }

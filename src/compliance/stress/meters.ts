@@ -55,6 +55,14 @@ export function openSpan(
   };
 }
 
+/**
+ * Whether the host may be the only cause of a duration that is too long. A host that withholds most
+ * of the time also slows what it runs, by up to a half, because the caches and the memory are shared.
+ */
+export function mayBeByHost(ms: number, netMs: number, mostMs: number): boolean {
+  return netMs <= (ms > 2 * netMs ? 2 * mostMs : mostMs);
+}
+
 /** Opens the meters of this thread. Call this before the clocks are replaced, and close the meters at the end. */
 export function openMeters(): Meters & { readonly close: () => void } {
   const now = performance.now.bind(performance);

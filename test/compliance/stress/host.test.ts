@@ -5,7 +5,12 @@ import { expect, onTestFinished, test } from 'vitest';
 import type { TriedBot } from '../../../src/compliance/conformance/tried-session.ts';
 import { inWorld } from '../../../src/compliance/conformance/world.ts';
 import { trySafeguard } from '../../../src/compliance/stress/safeguards.ts';
-import { openMeters, openSpan, type Meters } from '../../../src/compliance/stress/meters.ts';
+import {
+  mayBeByHost,
+  openMeters,
+  openSpan,
+  type Meters,
+} from '../../../src/compliance/stress/meters.ts';
 import { runStress } from '../../../src/compliance/stress/run.ts';
 import * as bots from '../bots/bots.ts';
 import { busyHistory, planFor } from './fixtures.ts';
@@ -82,6 +87,15 @@ test.each<[Cause, string, RegExp]>([
     expect(result.headroom.broke_by).toBe(verdict === 'fail' ? 'slow' : 'host');
   },
 );
+
+test.each([
+  ['is within the limit, but the wait for the host is not', 3000, 900, true],
+  ['is above the limit, and the host withheld little', 1900, 1100, false],
+  ['is up to twice the limit, and the host withheld most of the time', 3000, 1100, true],
+  ['is more than twice the limit, although the host withheld most of the time', 9000, 2100, false],
+])('a duration that %s', (_, ms, netMs, isByHost) => {
+  expect(mayBeByHost(ms, netMs, 1000)).toBe(isByHost);
+});
 
 test('withheld time and a slower processor do not count against the bot', () => {
   const clock = { now: 0, withheld: 0 };
