@@ -1,5 +1,5 @@
 import type { RunResult } from '../engine/run-result.ts';
-import { bucketOf } from '../market/resample.ts';
+import { bucketOf } from '../market/periods.ts';
 import { firstAtLeast } from '../base/sorted.ts';
 import { parseTimeframe, type Timeframe } from '../market/timeframe.ts';
 import type { Conventions } from './summary.ts';

@@ -17,7 +17,7 @@ import type { DefectCounts } from './check-bars.ts';
 import { findGaps, type GapReport } from './data-gaps.ts';
 import { loadCheckedBars } from './load-dataset.ts';
 import { readBars } from './read-bars.ts';
-import { bucketOf } from './resample.ts';
+import { bucketOf } from './periods.ts';
 import type { Timeframe } from './timeframe.ts';
 
 export interface TimedBar extends Candle {

@@ -13,7 +13,8 @@ import { barsDigest } from './digest.ts';
 import { findGaps, findUncoveredEdges, type GapReport, type UncoveredEdge } from './data-gaps.ts';
 import { isAdjustedClose } from './header.ts';
 import { readBars, type BarFile, type ReadOptions } from './read-bars.ts';
-import { bucketOf, resample } from './resample.ts';
+import { bucketOf } from './periods.ts';
+import { resample } from './resample.ts';
 import { keepBars } from './rows.ts';
 import { warmUpBars, type WarmUpBars } from './warm-up-bars.ts';
 import { parseWindow } from './bar-time.ts';
@@ -24,6 +25,7 @@ import {
   timeframeOfSpacing,
   type Timeframe,
 } from './timeframe.ts';
+import { calendarOf, type CalendarName, type TradingCalendar } from './trading-calendar.ts';
 
 export interface LoadOptions extends ReadOptions {
   /** Path of a CSV or Parquet file, or `catalog://NAME`. */
@@ -31,6 +33,8 @@ export interface LoadOptions extends ReadOptions {
   readonly catalogueDir: string;
   /** Resamples the bars to this timeframe; the timeframe of the source by default. */
   readonly timeframe?: string | undefined;
+  /** Whose sessions are the days of resampled bars; UTC days by default. */
+  readonly calendar?: CalendarName | undefined;
   /** `drop` skips bad rows; by default they are an error. */
   readonly repair?: 'drop' | undefined;
   /** Whether indicators need the bars before the window. */
@@ -97,13 +101,17 @@ export async function loadDataset(options: LoadOptions): Promise<Dataset> {
   const timeframe = wanted ?? own;
   if (timeframe === undefined) throw unknownTimeframe(file.path, spacing);
   const isOwn = own?.name === timeframe.name || read.length === 1;
-  const bars = isOwn ? read : resample(read, timeframe);
+  const calendar = calendarOf(options.calendar);
+  const bars = isOwn ? read : resample(read, timeframe, calendar);
+  if (calendar !== undefined) checkCovered(bars, calendar);
   // Irregular bars can only have gaps after resampling.
   const source = own === undefined ? bars : read;
   const hasVolume = manifest?.columns.includes('volume') ?? file.layout.volume !== undefined;
   return {
     bars,
-    warmUp: options.warmUp ? warmUpBars(file, timeframe, bars, { ...options, own }) : undefined,
+    warmUp: options.warmUp
+      ? warmUpBars(file, timeframe, bars, { ...options, own, calendar })
+      : undefined,
     timeframe,
     digest: barsDigest(bars),
     gaps: findGaps(source, own ?? timeframe),
@@ -124,6 +132,13 @@ export async function loadDataset(options: LoadOptions): Promise<Dataset> {
       ...(isOwn ? [] : partialBars(bars, timeframe, options)),
     ],
   };
+}
+
+/** @throws ServiceError `invalid_data` for bars in years that the calendar does not cover. */
+function checkCovered({ time, length }: Bars, calendar: TradingCalendar): void {
+  if (length === 0) return;
+  calendar.sessionAt(time[0]!);
+  calendar.sessionAt(time[length - 1]!);
 }
 
 function unusedNotes({ unused, layout }: BarFile): string[] {

@@ -1,66 +1,79 @@
 import { ServiceError } from '../base/errors.ts';
-import { allocateBars, type Bars } from './bars.ts';
-import { DAY } from '../base/durations.ts';
+import { allocateBars, appendBar, joinBars, type Bars, type Candle } from './bars.ts';
 import { formatTime } from './bar-time.ts';
-import { barSpacing, formatSpacing, timeframeOfSpacing, type Timeframe } from './timeframe.ts';
+import { Periods } from './periods.ts';
+import {
+  barSpacing,
+  formatSpacing,
+  isMultiple,
+  timeframeOfSpacing,
+  type Timeframe,
+} from './timeframe.ts';
+import type { TradingCalendar } from './trading-calendar.ts';
 
-/** 1970-01-01 was a Thursday; weeks begin on the Monday before. */
-const FIRST_MONDAY = -3 * DAY;
+/**
+ * Combines bars into longer bars, in order of time: first open, highest high, lowest low, last close
+ * and sum of volumes. The time of a longer bar is the start of its period; a period without bars has
+ * none.
+ */
+export class Resampler {
+  /** The last bar may be incomplete. Columns may be longer than `length`. */
+  bars: Bars;
+  /** Instant from which the last bar is complete, ms. */
+  end = -Infinity;
+  readonly periods: Periods;
+  #until = -Infinity;
+  #through = -Infinity;
 
-/** Returns the UTC bucket that contains an instant; weeks begin on Monday. */
-export function bucketOf(time: number, { name, ms }: Timeframe): { start: number; end: number } {
-  if (name === '1mo') {
-    const date = new Date(time);
-    const [year, month] = [date.getUTCFullYear(), date.getUTCMonth()];
-    return { start: Date.UTC(year, month, 1), end: Date.UTC(year, month + 1, 1) };
+  constructor(periods: Periods) {
+    this.periods = periods;
+    this.bars = allocateBars(0);
   }
-  const origin = name === '1w' ? FIRST_MONDAY : 0;
-  const start = Math.floor((time - origin) / ms) * ms + origin;
-  return { start, end: start + ms };
+
+  /**
+   * Adds the bar at `index` of `source`.
+   *
+   * @throws ServiceError `invalid_data` if it spans two periods, such as weeks in months, or days that
+   *   begin at 15:00Z in weeks.
+   */
+  add(source: Bars, index: number): void {
+    const time = source.time[index]!;
+    if (time >= this.#through) {
+      const period = this.periods.of(time);
+      if (period === undefined) return;
+      if (period.start !== this.bars.time[this.bars.length - 1]) {
+        this.bars = appendBar(this.bars, period.start, startAt(source.open[index]!));
+      }
+      this.end = period.end;
+      this.#until = period.until;
+      this.#through = period.through;
+    }
+    const { length, timeframe } = this.periods;
+    if (time + length > this.#until) throw straddles(time, length, timeframe);
+    const { high, low, close, volume } = this.bars;
+    const at = this.bars.length - 1;
+    high[at] = Math.max(high[at]!, source.high[index]!);
+    low[at] = Math.min(low[at]!, source.low[index]!);
+    close[at] = source.close[index]!;
+    volume[at]! += source.volume[index]!;
+  }
+}
+
+function startAt(open: number): Candle {
+  return { open, high: -Infinity, low: Infinity, close: open, volume: 0 };
 }
 
 /**
- * Combines bars into longer bars, aligned to UTC: first open, highest high, lowest low, last close and
- * sum of volumes. The time of a bar is the start of its bucket; empty buckets have no bar. Resampling
- * in several steps gives the same result, except for rounding of fractional volumes.
+ * Combines bars into bars of a longer timeframe; see `Periods`. Resampling in several steps gives the same
+ * result, except for rounding of fractional volumes.
  *
  * @param bars in order of time
- * @throws ServiceError `invalid_data` if bars are longer than `timeframe` or span two of its buckets,
- *   such as weeks in months, or days that begin at 15:00Z in weeks.
+ * @throws ServiceError `invalid_data` if bars are longer than `timeframe` or span two of its periods.
  */
-export function resample(bars: Bars, timeframe: Timeframe): Bars {
-  const length = lengthWithin(bars, timeframe);
-  const result = allocateBars(countBuckets(bars, timeframe));
-  let bucket = -1;
-  let end = -Infinity;
-  for (let index = 0; index < bars.length; index++) {
-    const time = bars.time[index]!;
-    if (time >= end) {
-      bucket++;
-      const bounds = bucketOf(time, timeframe);
-      end = bounds.end;
-      result.time[bucket] = bounds.start;
-      result.open[bucket] = bars.open[index]!;
-      result.low[bucket] = Infinity;
-    }
-    if (time + length > end) throw straddles(time, length, timeframe);
-    result.high[bucket] = Math.max(result.high[bucket]!, bars.high[index]!);
-    result.low[bucket] = Math.min(result.low[bucket]!, bars.low[index]!);
-    result.close[bucket] = bars.close[index]!;
-    result.volume[bucket]! += bars.volume[index]!;
-  }
-  return result;
-}
-
-function countBuckets({ length, time }: Bars, timeframe: Timeframe): number {
-  let count = 0;
-  let end = -Infinity;
-  for (let index = 0; index < length; index++) {
-    if (time[index]! < end) continue;
-    count++;
-    end = bucketOf(time[index]!, timeframe).end;
-  }
-  return count;
+export function resample(bars: Bars, timeframe: Timeframe, calendar?: TradingCalendar): Bars {
+  const resampler = new Resampler(new Periods(timeframe, lengthWithin(bars, timeframe), calendar));
+  for (let index = 0; index < bars.length; index++) resampler.add(bars, index);
+  return joinBars(resampler.bars);
 }
 
 /**
@@ -74,8 +87,7 @@ function lengthWithin(bars: Bars, timeframe: Timeframe): number {
   // A few bars, such as one of a Friday and one of a Monday, give only an upper bound of their length.
   const isSparse = own === undefined && spacing % timeframe.ms === 0;
   if (own?.name === timeframe.name || isSparse) return 0;
-  // Weeks and months are made of days.
-  if (Math.min(timeframe.ms, DAY) % spacing === 0) return spacing;
+  if (isMultiple(timeframe, spacing)) return spacing;
   throw new ServiceError(
     'invalid_data',
     `bars ${formatSpacing(spacing)} apart cannot be resampled to ${timeframe.name}`,

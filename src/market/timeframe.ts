@@ -47,6 +47,14 @@ export function parseTimeframe(text: string): Timeframe {
   return { name, ms: LENGTHS[name] };
 }
 
+/**
+ * Whether bars of the timeframe consist of whole bars of this length, ms, which is that of a
+ * timeframe. Weeks and months are made of days.
+ */
+export function isMultiple({ ms }: Timeframe, length: number): boolean {
+  return ms === length || Math.min(ms, DAY) % length === 0;
+}
+
 /** A sample suffices; scanning a long history would take as long as reading it. */
 const SPACING_SAMPLE = 10_000;
 /** Rarer distances are irregularities, such as the change to daylight saving time. */

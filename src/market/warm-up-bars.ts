@@ -6,12 +6,14 @@ import type { BarFile } from './read-bars.ts';
 import { resample } from './resample.ts';
 import { keepBars } from './rows.ts';
 import { barSpacing, timeframeOfSpacing, type Timeframe } from './timeframe.ts';
+import type { TradingCalendar } from './trading-calendar.ts';
 
 interface WarmUpOptions {
   /** `drop` skips bad rows; by default, only the bars after the last one are used. */
   readonly repair?: 'drop' | undefined;
   /** Timeframe of the bars in the file; undefined if they are irregular. */
   readonly own: Timeframe | undefined;
+  readonly calendar: TradingCalendar | undefined;
 }
 
 /** Bars before a window, which can feed the indicators of a run over it. */
@@ -30,7 +32,7 @@ export function warmUpBars(
   { before, tooLong }: BarFile,
   timeframe: Timeframe,
   window: Bars,
-  { repair, own }: WarmUpOptions,
+  { repair, own, calendar }: WarmUpOptions,
 ): WarmUpBars {
   const good = goodBars(before, tooLong, repair);
   const notes =
@@ -42,7 +44,7 @@ export function warmUpBars(
   }
   if (own?.name === timeframe.name || good.length === 0) return { bars: good, notes };
   try {
-    const bars = resample(good, timeframe);
+    const bars = resample(good, timeframe, calendar);
     // A bar that began before the window continues in it, so its part before is no bar.
     const isWhole = bars.time[bars.length - 1]! < window.time[0]!;
     return { bars: sliceBars(bars, 0, isWhole ? bars.length : bars.length - 1), notes };

@@ -5,6 +5,7 @@ import { resample } from '../../src/market/resample.ts';
 import { DAY, HOUR, MINUTE } from '../../src/base/durations.ts';
 import { formatTime } from '../../src/market/bar-time.ts';
 import { barSpacing, parseTimeframe, type TimeframeName } from '../../src/market/timeframe.ts';
+import { calendarOf } from '../../src/market/trading-calendar.ts';
 import { flatBars, instants, rowsOf, type Row } from './bars.ts';
 
 const to = (bars: Bars, name: TimeframeName): Bars => resample(bars, parseTimeframe(name));
@@ -132,4 +133,59 @@ test('resampling keeps total volume, price range, first open and last close', ()
       expect([...longer.time]).toEqual([...new Set(longer.time)].toSorted((a, b) => a - b));
     }),
   );
+});
+
+describe('in the calendar of an exchange', () => {
+  const NEW_YORK = calendarOf('XNYS');
+  /** Times of longer bars, and how many bars each has. */
+  const periods = (bars: Bars, name: TimeframeName): string[] => {
+    bars.volume.fill(1);
+    const longer = resample(bars, parseTimeframe(name), NEW_YORK);
+    return Array.from(longer.time, (time, at) => `${formatTime(time)} ${longer.volume[at]}`);
+  };
+  const minutesOf = (from: string, count: number): number[] =>
+    instants(Date.parse(from), 5 * MINUTE, count);
+
+  test('a day is a session, without the bars before and after it', () => {
+    // 4:00 to 20:00 in New York on a Thursday, and on the half day after Thanksgiving.
+    const bars = flatBars([
+      ...minutesOf('2024-11-27T09:00Z', 192),
+      ...minutesOf('2024-11-29T09:00Z', 192),
+    ]);
+    expect(periods(bars, '1d')).toEqual(['2024-11-27 78', '2024-11-29 42']);
+    expect(periods(bars, '1w')).toEqual(['2024-11-25 120']);
+  });
+
+  test('shorter bars begin with the session, on both sides of a change of clocks', () => {
+    const bars = flatBars([
+      ...minutesOf('2024-03-08T14:30Z', 78),
+      ...minutesOf('2024-03-11T13:30Z', 78),
+    ]);
+    expect(periods(bars, '4h')).toEqual([
+      '2024-03-08T14:30:00Z 48',
+      '2024-03-08T18:30:00Z 30',
+      '2024-03-11T13:30:00Z 48',
+      '2024-03-11T17:30:00Z 30',
+    ]);
+  });
+
+  test('daily bars belong to the session of their date, and dates without one to none', () => {
+    const days = [
+      '2024-12-23',
+      '2024-12-24',
+      '2024-12-25',
+      '2024-12-26',
+      '2024-12-27',
+      '2025-01-02',
+    ];
+    const bars = flatBars(days.map((day) => Date.parse(day)));
+    expect(periods(bars, '1w')).toEqual(['2024-12-23 4', '2024-12-30 1']);
+    expect(periods(bars, '1mo')).toEqual(['2024-12-01 4', '2025-01-01 1']);
+  });
+
+  test('hours from full hours count although the session begins at half past', () => {
+    const bars = flatBars(instants(Date.UTC(2024, 0, 2, 14), HOUR, 7));
+    expect(periods(bars, '1d')).toEqual(['2024-01-02 7']);
+    expect(() => periods(bars, '2h')).toThrow('spans two bars of 2h');
+  });
 });
