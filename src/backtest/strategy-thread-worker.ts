@@ -2,6 +2,7 @@
 import { Console } from 'node:console';
 import { workerData, type MessagePort } from 'node:worker_threads';
 import { declaredIndicators } from '../engine/declared-indicators.ts';
+import type { BarKind } from '../engine/series/coarse-bars.ts';
 import type { EngineSetup } from '../engine/engine-setup.ts';
 import type { JournalData } from '../engine/journal.ts';
 import type { Params, ParamValues } from '../engine/params.ts';
@@ -34,6 +35,7 @@ export type Question =
       readonly declare: {
         readonly params: ParamValues<Params>;
         readonly symbols: readonly string[];
+        readonly kind: BarKind;
         readonly timeoutMs: number;
       };
     }
@@ -153,10 +155,11 @@ function check(params: ParamValues<Params>, timeoutMs: number): string | null {
 function declare({
   params,
   symbols,
+  kind,
   timeoutMs,
 }: Extract<Question, { declare: object }>['declare']): readonly DeclaredIndicator[] {
   try {
-    return runStrategy(timeoutMs, () => declaredIndicators(strategy!, params, symbols));
+    return runStrategy(timeoutMs, () => declaredIndicators(strategy!, params, symbols, kind));
   } catch (error) {
     throw isTimeout(error) ? timeoutOf('indicators', timeoutMs) : error;
   }

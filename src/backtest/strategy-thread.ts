@@ -117,7 +117,7 @@ class StrategyThread {
         },
       },
       execute: (setup, options) => this.#execute(setup, options),
-      ...(hasIndicators && { declare: (params, symbols) => this.#declare(params, symbols) }),
+      ...(hasIndicators && { declare: (...about) => this.#declare(...about) }),
     };
   }
 
@@ -138,9 +138,11 @@ class StrategyThread {
     return (answer as { readonly checked: string | null }).checked ?? undefined;
   }
 
-  #declare(params: ParamValues<Params>, symbols: readonly string[]): readonly DeclaredIndicator[] {
+  #declare(
+    ...[params, symbols, kind]: Parameters<DeclareIndicators>
+  ): readonly DeclaredIndicator[] {
     const { timeoutMs } = this.#limits;
-    const answer = this.#ask({ declare: { params, symbols, timeoutMs } });
+    const answer = this.#ask({ declare: { params, symbols, kind, timeoutMs } });
     return (answer as { readonly indicators: readonly DeclaredIndicator[] }).indicators;
   }
 

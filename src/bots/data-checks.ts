@@ -11,7 +11,7 @@ import type { SourceDocument } from './document.ts';
 import { fieldsOf } from './fields.ts';
 import type { BotCheck, DataSource } from './load-bot.ts';
 import { volumeUse } from './prepare.ts';
-import { dataSchema } from './spec.ts';
+import { dataSchema, universeSchema } from './spec.ts';
 import { describeWarmUp, hasIndicators, warmUpNeed, type WarmUpReport } from './warm-up.ts';
 
 export interface DataCheck {
@@ -33,7 +33,7 @@ export async function checkData(
   { bot, sources, models, document }: BotCheck,
   { catalogueDir, columns, repair }: DataReading,
 ): Promise<DataCheck> {
-  const { data, engine } = fieldsOf(fieldsOf(document.value).spec);
+  const { universe, data, engine } = fieldsOf(fieldsOf(document.value).spec);
   const { fill, slippage } = fieldsOf(engine);
   const modelOf = (value: unknown) =>
     typeof value === 'string' ? { model: value } : fieldsOf(value);
@@ -41,6 +41,7 @@ export async function checkData(
   const stated = usableOptions(fieldsOf(data));
   const options = {
     ...stated,
+    calendar: universeSchema.shape.calendar.safeParse(fieldsOf(universe)['calendar']).data,
     columns: columns === undefined ? stated.columns : { ...stated.columns, ...columns },
     repair: repair ?? stated.repair,
   };

@@ -52,6 +52,7 @@ export async function prepare(bot: Bot, options: PrepareOptions): Promise<Prepar
       source: bot.data[symbol]!,
       catalogueDir: options.catalogueDir,
       timeframe,
+      calendar: universe.calendar,
       from,
       to,
       columns,

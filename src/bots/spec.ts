@@ -11,6 +11,7 @@ import {
 } from '../engine/config.ts';
 import { REQUIRED_LIMIT_NAMES } from '../base/risk-limits.ts';
 import { TIMEFRAME_NAMES } from '../market/timeframe.ts';
+import { CALENDAR_NAMES } from '../market/trading-calendar.ts';
 import {
   CONTROL_CHARACTER_IN_PARAGRAPHS,
   SPECIAL_PROBLEMS,
@@ -42,7 +43,7 @@ const metadataSchema = z.strictObject({
   description: text(4000, CONTROL_CHARACTER_IN_PARAGRAPHS).optional(),
 });
 
-const universeSchema = z.strictObject({
+export const universeSchema = z.strictObject({
   symbols: z
     .array(symbol)
     .min(1)
@@ -52,6 +53,12 @@ const universeSchema = z.strictObject({
     .string()
     .regex(/^[A-Z][A-Z0-9]{1,9}$/, 'must be a currency code such as USD')
     .describe('Currency of the account and of all prices.'),
+  calendar: z
+    .enum(CALENDAR_NAMES)
+    .optional()
+    .describe(
+      'Trading days of the instruments: 24/7 (UTC days, the default), or the sessions of an exchange by its code (ISO 10383), such as XNYS.',
+    ),
 });
 
 const columnsSchema = z
@@ -317,7 +324,7 @@ export type BotSpec = z.output<typeof botSpecSchema>;
 
 /** Engine settings of a valid spec. Decimal amounts become numbers only here. */
 export function engineConfig(spec: BotSpec): EngineConfig {
-  const { engine, risk } = spec.spec;
+  const { universe, data, engine, risk } = spec.spec;
   const optional = optionalLimits(risk);
   return {
     cash: Number(engine.cash),
@@ -329,6 +336,8 @@ export function engineConfig(spec: BotSpec): EngineConfig {
     risk: riskLimits(risk),
     ...(optional && { optionalLimits: optional }),
     seed: engine.seed,
+    timeframe: data.timeframe,
+    ...(universe.calendar && { calendar: universe.calendar }),
   };
 }
 

@@ -3,6 +3,7 @@ import type { DeclaredIndicator } from '../engine/series/series-graph.ts';
 import { barsOf } from '../engine/series/warm-up.ts';
 import { formatCountOf } from '../base/format.ts';
 import type { Bot } from './load-bot.ts';
+import { engineConfig } from './spec.ts';
 
 /** History that the declared indicators of a bot need before its run, in bars. */
 export interface WarmUpNeed {
@@ -33,7 +34,10 @@ export function warmUpNeed(bot: Bot, barMs: number): WarmUpNeed | undefined {
   if (!hasIndicators(bot)) return undefined;
   const { strategy, declare, params, spec } = bot;
   const { symbols } = spec.spec.universe;
-  const declared = declare?.(params, symbols) ?? declaredIndicators(strategy, params, symbols);
+  const { timeframe, calendar } = engineConfig(spec);
+  const kind = { timeframe, calendar };
+  const declared =
+    declare?.(params, symbols, kind) ?? declaredIndicators(strategy, params, symbols, kind);
   const indicators = declared.map((indicator) => needOf(indicator, barMs));
   return { needed: Math.max(0, ...indicators.map(({ ready }) => ready)), indicators };
 }

@@ -1,4 +1,5 @@
 import { REQUIRED_LIMIT_NAMES, type RequiredLimit } from '../base/risk-limits.ts';
+import type { BarKind } from './series/coarse-bars.ts';
 
 /**
  * How orders are filled against bars; each is a pure function of the orders and one bar (`fills/`).
@@ -67,7 +68,7 @@ export interface OptionalLimits {
   readonly permitted?: readonly string[];
 }
 
-export interface EngineConfig {
+export interface EngineConfig extends BarKind {
   /** Account currency at the start. */
   readonly cash: number;
   readonly fill: FillModel;

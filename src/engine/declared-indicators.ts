@@ -1,6 +1,7 @@
 import { ServiceError } from '../base/errors.ts';
 import { allocateBars } from '../market/bars.ts';
 import type { Params, ParamValues } from './params.ts';
+import type { BarKind } from './series/coarse-bars.ts';
 import type { BarSeries } from './series/declared-series.ts';
 import { SeriesGraph, type DeclaredIndicator } from './series/series-graph.ts';
 import type { Strategy } from './strategy.ts';
@@ -9,6 +10,7 @@ import type { Strategy } from './strategy.ts';
 export type DeclareIndicators = (
   params: ParamValues<Params>,
   symbols: readonly string[],
+  kind: BarKind,
 ) => readonly DeclaredIndicator[];
 
 /**
@@ -20,6 +22,7 @@ export function declaredIndicators(
   strategy: Pick<Strategy, 'name' | 'indicators'>,
   params: ParamValues<Params>,
   symbols: readonly string[],
+  { timeframe, calendar }: BarKind,
 ): readonly DeclaredIndicator[] {
   const bars = symbols.map(() => allocateBars(0));
   const series = new SeriesGraph({
@@ -28,6 +31,7 @@ export function declaredIndicators(
     withWarmUp: bars,
     cursors: new Int32Array(symbols.length).fill(-1),
     fresh: new Uint8Array(symbols.length),
+    config: { timeframe, calendar },
   });
   try {
     strategy.indicators?.({

@@ -165,6 +165,7 @@ export class Engine {
     wakeUp?.prepare(end);
     const { positions, marks } = portfolio;
     const { close } = run.histories[0]!;
+    const follows = run.series?.follows === true;
     const canCoast = instruments.length === 1 && this.venue === undefined;
     const canRest = canCoast && this.#margin === undefined;
     while (run.step < end && !run.isRuined) {
@@ -184,6 +185,7 @@ export class Engine {
         equity[step] = portfolio.cash + position * mark;
         cursors[0] = step;
         fresh[0] = 1;
+        if (follows) run.series!.advance();
         showBar(instruments[0]!, step);
         isInMarket = position !== 0;
       } else isInMarket = this.#trade();

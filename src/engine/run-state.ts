@@ -1,4 +1,7 @@
+import { DAY } from '../base/durations.ts';
 import { appendBar, followedBy, sliceBars, type Bars } from '../market/bars.ts';
+import { parseTimeframe } from '../market/timeframe.ts';
+import { calendarOf, type TradingCalendar } from '../market/trading-calendar.ts';
 import type { EngineConfig } from './config.ts';
 import type { EngineSetup } from './engine-setup.ts';
 import { hideBar, Instrument, lengthen, showBar } from './instrument.ts';
@@ -27,6 +30,8 @@ export type RunView = Readonly<
 /** State of a run: bars and the step in them, account, journal, working orders and counters. */
 export class RunState {
   readonly config: EngineConfig;
+  /** Undefined for UTC days. */
+  readonly #calendar: TradingCalendar | undefined;
   readonly instruments: readonly Instrument[];
   /** Bars of each instrument. Columns may be longer than `length`. */
   readonly histories: Bars[];
@@ -84,6 +89,7 @@ export class RunState {
     memory.reuse();
     const symbols = instruments.map(({ symbol }) => symbol);
     this.config = config;
+    this.#calendar = calendarOf(config.calendar);
     this.histories = instruments.map(({ bars }) => bars);
     this.withWarmUp = instruments.map(({ bars, warmUp }) =>
       warmUp === undefined ? bars : followedBy(warmUp, bars),
@@ -105,6 +111,22 @@ export class RunState {
   /** Opening instant of the current step, ms. */
   get now(): number {
     return this.times[this.step]!;
+  }
+
+  /**
+   * The trading day of the current step, in days since the epoch: its UTC day or, with a calendar, the
+   * date of the session at this time or after it.
+   */
+  get tradingDay(): number {
+    const date = this.#calendar === undefined ? this.now : this.#calendar.sessionAt(this.now).date;
+    return Math.floor(date / DAY);
+  }
+
+  /** Whether the bars of the current step end with the session, or after it; false without a calendar. */
+  get endsSession(): boolean {
+    const { timeframe } = this.config;
+    if (this.#calendar === undefined || timeframe === undefined) return false;
+    return this.now + parseTimeframe(timeframe).ms >= this.#calendar.sessionAt(this.now).close;
   }
 
   get symbols(): readonly string[] {
@@ -212,8 +234,14 @@ export class RunState {
     const last = next - 1;
     if (equity[last]! <= 0) this.ruinedAt = last;
     portfolio.marks[0] = close[last]!;
+    if (this.series?.follows && last > step) {
+      // Series of longer timeframes also know their entry at the step before the last one.
+      this.cursors[0] = last - 1;
+      this.series.advance();
+    }
     this.cursors[0] = last;
     this.fresh[0] = 1;
+    this.series?.advance();
     showBar(this.instruments[0]!, last);
     if (position !== 0) this.stepsInMarket += next - step;
     this.recorded = next;

@@ -168,7 +168,7 @@ describe('validate', () => {
     expect(notes).toEqual([
       'The indicators need 9 bars before the window, and the data have: X 60.',
       'ema(rsi(close,4),5) depends on the first bars: their influence is below 1e-9 after 134 bars.',
-      'obv(close,volume) depends on all bars since the first.',
+      'obv() depends on all bars since the first.',
       '',
     ]);
     expect(warmUp).toEqual({
@@ -176,7 +176,7 @@ describe('validate', () => {
       given: { X: 60 },
       indicators: [
         { indicator: 'ema(rsi(close,4),5)', ready: 9, settled: 134 },
-        { indicator: 'obv(close,volume)', ready: 1, settled: null },
+        { indicator: 'obv()', ready: 1, settled: null },
       ],
     });
   });

@@ -181,7 +181,7 @@ function runDeclared(
 
 function warmUpOf(declare: IndicatorCase['declare']): WarmUp {
   const indicators = ({ instruments: [bars] }: IndicatorContext) => declare(bars);
-  const declared = declaredIndicators({ name: 'x', indicators }, {}, ['X']);
+  const declared = declaredIndicators({ name: 'x', indicators }, {}, ['X'], {});
   return together(...declared.map(({ warmUp }) => warmUp));
 }
 

@@ -139,11 +139,11 @@ it('an indicator of indicators waits for each in turn, and hides those that it r
     macd(a!.close).signal,
     obv(a!),
   ];
-  const declared = declaredIndicators({ name: 'x', indicators }, {}, ['A', 'B']);
+  const declared = declaredIndicators({ name: 'x', indicators }, {}, ['A', 'B'], {});
   expect(declared.map(({ label, warmUp: { ready, settled } }) => [label, ready, settled])).toEqual([
     ['ema(rsi(A.close,14),5)', { entries: 19, days: 0 }, { entries: 351, days: 0 }],
     ['ratio(A.close,B.close)', { entries: 1, days: 0 }, { entries: 1, days: 0 }],
     ['macd(A.close,12,26,9)', { entries: 34, days: 0 }, { entries: 397, days: 0 }],
-    ['obv(A.close,A.volume)', { entries: 1, days: 0 }, { entries: Infinity, days: 0 }],
+    ['obv(A)', { entries: 1, days: 0 }, { entries: Infinity, days: 0 }],
   ]);
 });

@@ -1,4 +1,3 @@
-import { DAY } from '../../base/durations.ts';
 import { feeOf, slippedPrice } from '../costs.ts';
 import {
   isBeyondLimit,
@@ -60,7 +59,7 @@ export class SimulatedExecution implements OrderExecution {
       // Targets that fill at this open are sized on what everything is worth at this open.
       if (fresh[index] === 1) portfolio.marks[index] = histories[index]!.open[cursors[index]!]!;
     }
-    const day = Math.floor(this.#run.now / DAY);
+    const day = this.#run.tradingDay;
     // Exits placed here join the end of the list and are tried too: their whole bar is ahead.
     for (let at = 0; at < working.length; at += 1) this.#tryAtOpen(working[at]!, day);
     this.#book.dropEnded();
@@ -70,7 +69,17 @@ export class SimulatedExecution implements OrderExecution {
         config.fill.model === 'ohlc_path' ? this.#followPath(index) : this.#searchRange(index);
       if (isAmbiguous) this.#run.ambiguousBars += 1;
     }
+    if (this.#run.endsSession) this.#endDay(day);
     this.#book.dropEnded();
+  }
+
+  /** Ends the day orders that could trade in the session that ends with the current bars. */
+  #endDay(day: number): void {
+    for (const order of this.#run.working) {
+      if (order.status === 'working' && order.timeInForce === 'day' && order.session === day) {
+        this.#book.end(order, 'expired', 'day_ended');
+      }
+    }
   }
 
   #tryAtOpen(order: WorkingOrder, day: number): void {
@@ -292,7 +301,7 @@ export class SimulatedExecution implements OrderExecution {
     const requests = requestExits(entry, quantity, price, this.#ocoCount);
     entry.exits = requests.map((request) => this.#book.create(request));
     for (const exit of entry.exits) {
-      exit.session = Math.floor(this.#run.now / DAY);
+      exit.session = this.#run.tradingDay;
       this.#book.submit(exit);
     }
     return entry.exits;

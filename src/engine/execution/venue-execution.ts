@@ -1,4 +1,3 @@
-import { DAY } from '../../base/durations.ts';
 import { expectedPrice, feeOf } from '../costs.ts';
 import type { Instrument } from '../instrument.ts';
 import type { OrderBook } from '../orders/order-book.ts';
@@ -127,7 +126,7 @@ export class VenueExecution implements OrderExecution {
 
   /** Checks the sized order against limits, and sends it if it passes. */
   #send(order: WorkingOrder, quantity: number, price: number): OrderReason | undefined {
-    order.session = Math.floor(this.#run.now / DAY);
+    order.session = this.#run.tradingDay;
     // It may have waited since it was submitted.
     this.#gate.collar.anchor(order);
     const denial = this.#gate.limitDenial(order, signOf(order) * quantity, order.instrument.close);

@@ -28,6 +28,7 @@ import { SMA } from './sma.ts';
 import { STANDARD_DEVIATION } from './standard-deviation.ts';
 import { STOCHASTIC } from './stochastic.ts';
 import { SUPERTREND } from './supertrend.ts';
+import { TRADING_DAYS } from './trading-days.ts';
 import { TRIX } from './trix.ts';
 import { VWAP } from './vwap.ts';
 import { WILDER } from './wilder.ts';
@@ -70,6 +71,7 @@ export const INDICATOR_KINDS: ReadonlyMap<string, AnyKind> = new Map(
     STANDARD_DEVIATION,
     STOCHASTIC,
     SUPERTREND,
+    TRADING_DAYS,
     TRIX,
     VWAP,
     WILDER,

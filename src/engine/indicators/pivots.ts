@@ -1,6 +1,7 @@
 import { DAY } from '../../base/durations.ts';
 import type { Indicator } from './indicator.ts';
 import type { IndicatorKind } from '../series/computation.ts';
+import { tradingDays } from './trading-days.ts';
 import { declare, type BarSeries, type Lines } from '../series/declared-series.ts';
 
 /**
@@ -55,11 +56,14 @@ export class Pivots implements Indicator {
   }
 }
 
-/** Declares {@link Pivots}. */
+/**
+ * Declares {@link Pivots}. With `universe.calendar`, days are the sessions of the exchange, and bars
+ * outside of them do not count.
+ */
 export function pivots(
-  bars: Pick<BarSeries, 'time' | 'high' | 'low' | 'close'>,
+  bars: Pick<BarSeries, 'time' | 'high' | 'low' | 'close' | 'timeframe' | 'calendar'>,
 ): Lines<PivotsLine> {
-  return declare(PIVOTS, [bars.time, bars.high, bars.low, bars.close], []);
+  return declare(PIVOTS, [tradingDays(bars), bars.high, bars.low, bars.close], []);
 }
 
 type PivotsLine = 'pivot' | 'r1' | 's1' | 'r2' | 's2';

@@ -1,6 +1,7 @@
 import { DAY } from '../../base/durations.ts';
 import type { Indicator } from './indicator.ts';
 import type { IndicatorKind } from '../series/computation.ts';
+import { tradingDays } from './trading-days.ts';
 import { declare, type BarSeries, type Series } from '../series/declared-series.ts';
 
 /**
@@ -49,10 +50,18 @@ export class Vwap implements Indicator {
   }
 }
 
-/** Declares {@link Vwap}. `sessionStart` is in minutes after midnight UTC. */
+/**
+ * Declares {@link Vwap}. `sessionStart` is in minutes after midnight UTC. With `universe.calendar`,
+ * sessions are those of the exchange, and bars outside of them do not count.
+ *
+ * @throws RangeError for a `sessionStart` out of range, or beside a calendar.
+ */
 export function vwap(bars: BarSeries, sessionStart = 0): Series {
-  return declare(VWAP, [bars.time, bars.high, bars.low, bars.close, bars.volume], [sessionStart])
-    .value;
+  if (bars.calendar !== '24/7' && sessionStart !== 0) {
+    throw new RangeError(`vwap: omit sessionStart, since universe.calendar is ${bars.calendar}`);
+  }
+  const inputs = [tradingDays(bars), bars.high, bars.low, bars.close, bars.volume];
+  return declare(VWAP, inputs, [sessionStart]).value;
 }
 
 export const VWAP: IndicatorKind<[sessionStart: number], Vwap, 'value'> = {

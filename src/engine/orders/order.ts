@@ -4,7 +4,8 @@ export const ORDER_TYPES = ['market', 'limit', 'stop', 'stop_limit', 'trailing_s
 export type OrderType = (typeof ORDER_TYPES)[number];
 
 /**
- * `gtc` works until canceled; `day` ends with the UTC day of the first bar it could trade in;
+ * `gtc` works until canceled; `day` ends with the trading day of the first bar it could trade in: a
+ * UTC day or, with `universe.calendar`, a session;
  * `ioc` fills what it can at the open of that bar and cancels the rest; `fok` fills there whole or
  * not at all.
  */
@@ -162,6 +163,6 @@ export interface Order {
   readonly filled: number;
   /** Whether its stop was reached. The remaining units work as a market order, or as a limit order for `stop_limit`. */
   readonly triggered: boolean;
-  /** UTC day (days since the epoch) of the first bar it could trade in; −1 before that. */
+  /** Trading day (days since the epoch) of the first bar it could trade in; −1 before that. */
   readonly session: number;
 }

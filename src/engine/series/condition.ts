@@ -1,4 +1,5 @@
 import { PACKAGE_VERSION } from '../version.ts';
+import { CoarseClock } from './clock.ts';
 import { checkCopies, engineOf, stateOf, type Series } from './declared-series.ts';
 
 /** Evaluates a condition; a strategy cannot reach it. */
@@ -6,8 +7,8 @@ export interface Test {
   /** Whether the condition holds at the current step, which has the number `step`. */
   isTrue(step: number): boolean;
   /**
-   * Writes 1 or 0 for each of `count` steps from this one on. Every series must have an entry for
-   * each step of the run.
+   * Writes 1 or 0 for each of `count` steps from this one on. The run must have one instrument, so
+   * that each step has a bar of it.
    */
   mark(marks: Uint8Array, step: number, count: number): void;
 }
@@ -136,16 +137,23 @@ export function crossedBelow(a: Series, b: Series | number): boolean {
     : a.value < b.value && a.previous >= b.previous;
 }
 
-/** Values by `entry × stride`, so that one loop reads series and constant numbers. */
-function columnOf(operand: Series | number): { column: Float64Array; stride: 0 | 1 } {
-  return typeof operand === 'number'
-    ? { column: new Float64Array([operand]), stride: 0 }
-    : { column: stateOf(operand).column, stride: 1 };
+/** Values by `from + step × stride`, so that one loop reads all series and constant numbers. */
+interface Operand {
+  readonly column: Float64Array;
+  readonly from: number;
+  readonly stride: 0 | 1;
 }
 
-/** The entry of a step. */
-function entryAt(step: number, series: Series): number {
-  return stateOf(series).clock.first + step;
+/** The values at the step before `step`, at index `from`, and at `count` steps from `step` on. */
+function operandOf(operand: Series | number, step: number, count: number): Operand {
+  if (typeof operand === 'number') {
+    return { column: new Float64Array([operand]), from: 0, stride: 0 };
+  }
+  const { clock, column } = stateOf(operand);
+  if (!(clock instanceof CoarseClock)) return { column, from: clock.first + step - 1, stride: 1 };
+  const entries = clock.entriesAt(step - 1, count + 1);
+  const values = Float64Array.from(entries, (entry) => (entry < 0 ? Number.NaN : column[entry]!));
+  return { column: values, from: 0, stride: 1 };
 }
 
 class Crossing implements Test {
@@ -169,24 +177,23 @@ class Crossing implements Test {
   }
 
   mark(marks: Uint8Array, step: number, count: number): void {
-    const { column: as } = columnOf(this.#a);
-    const { column: bs, stride } = columnOf(this.#b);
-    const from = entryAt(step, this.#a);
+    const { column: as, from: fromA } = operandOf(this.#a, step, count);
+    const { column: bs, from: fromB, stride } = operandOf(this.#b, step, count);
     const isAbove = this.#isAbove;
     const isBelow = this.#isBelow;
     marks.fill(0, 0, count);
     // Most entries are on the side of the one before, which takes two comparisons.
-    let side = from === 0 ? UNKNOWN : sideOf(as[from - 1]!, bs[(from - 1) * stride]!);
-    for (let at = 0; at < count; at += 1) {
-      const a = as[from + at]!;
-      const b = bs[(from + at) * stride]!;
+    let side = fromA < 0 ? UNKNOWN : sideOf(as[fromA]!, bs[fromB]!);
+    for (let at = 1; at <= count; at += 1) {
+      const a = as[fromA + at]!;
+      const b = bs[fromB + at * stride]!;
       if (a > b) {
         if (side === ABOVE) continue;
-        if (isAbove && side !== UNKNOWN) marks[at] = 1;
+        if (isAbove && side !== UNKNOWN) marks[at - 1] = 1;
         side = ABOVE;
       } else if (a < b) {
         if (side === BELOW) continue;
-        if (isBelow && side !== UNKNOWN) marks[at] = 1;
+        if (isBelow && side !== UNKNOWN) marks[at - 1] = 1;
         side = BELOW;
       } else side = sideOf(a, b);
     }
@@ -223,14 +230,13 @@ class Order implements Test {
   }
 
   mark(marks: Uint8Array, step: number, count: number): void {
-    const { column: as } = columnOf(this.#a);
-    const { column: bs, stride } = columnOf(this.#b);
-    const from = entryAt(step, this.#a);
+    const { column: as, from: fromA } = operandOf(this.#a, step, count);
+    const { column: bs, from: fromB, stride } = operandOf(this.#b, step, count);
     const isAbove = this.#isAbove;
-    for (let at = 0; at < count; at += 1) {
-      const a = as[from + at]!;
-      const b = bs[(from + at) * stride]!;
-      marks[at] = (isAbove ? a > b : a < b) ? 1 : 0;
+    for (let at = 1; at <= count; at += 1) {
+      const a = as[fromA + at]!;
+      const b = bs[fromB + at * stride]!;
+      marks[at - 1] = (isAbove ? a > b : a < b) ? 1 : 0;
     }
   }
 }

@@ -1,3 +1,5 @@
+import type { TimeframeName } from '../../market/timeframe.ts';
+import type { CalendarName } from '../../market/trading-calendar.ts';
 import type { Clock } from './clock.ts';
 import type { IndicatorKind } from './computation.ts';
 import { PACKAGE_VERSION } from '../version.ts';
@@ -48,8 +50,9 @@ export let stateOf: (series: Series) => SeriesState;
 
 /**
  * A series of numbers that a strategy declares in `indicators` and reads in its run: a column of the
- * bars of an instrument, or one line of an indicator. It has an entry for each bar of its instrument;
- * if it combines several instruments, for each step at which all of them have a bar.
+ * bars of an instrument, or one line of an indicator. It has an entry for each bar of its instrument,
+ * or for each completed bar of a longer timeframe; if it combines several instruments, for each time
+ * at which all of them have a bar.
  */
 export class Series {
   readonly #state: SeriesState;
@@ -91,7 +94,7 @@ export class Series {
    */
   get previous(): number {
     const { clock, column } = this.#state;
-    const at = clock.isFresh ? clock.cursor - 1 : clock.cursor;
+    const at = clock.previous;
     return at < 0 ? Number.NaN : column[at]!;
   }
 
@@ -117,6 +120,18 @@ export interface BarSeries {
   readonly low: Series;
   readonly close: Series;
   readonly volume: Series;
+  /** Timeframe of the bars; undefined if it is unknown. */
+  readonly timeframe: TimeframeName | undefined;
+  /** Calendar of the universe. */
+  readonly calendar: CalendarName;
+  /**
+   * Bars of a longer timeframe, such as `asset.on('1d')`. A bar exists once it is complete, at the
+   * bar that reaches its end; if that one is missing, at the next bar.
+   *
+   * @throws RangeError for a timeframe that is unknown, shorter, or no multiple of the own one; Error
+   *   in the run.
+   */
+  on(timeframe: TimeframeName): BarSeries;
 }
 
 /** Lines of an indicator by name. */

@@ -43,11 +43,11 @@ export function namesOf(returned: unknown): ReadonlyMap<Series, string> {
   return names;
 }
 
-/** @param symbol empty if there is only one instrument */
-export function drawColumn(name: string, symbol: string): Drawing {
-  const label = symbol === '' ? name : `${symbol}.${name}`;
-  if (name === 'volume') return { owner: symbol, label, scale: 'volume' };
-  return { owner: symbol, label, scale: name === 'time' ? 'none' : 'price' };
+/** @param owner such as `SPX.on('1d')`; empty for the bars of the only instrument */
+export function drawColumn(name: string, owner: string): Drawing {
+  const label = owner === '' ? name : `${owner}.${name}`;
+  if (name === 'volume') return { owner, label, scale: 'volume' };
+  return { owner, label, scale: name === 'time' ? 'none' : 'price' };
 }
 
 export function drawLine<L extends string>(

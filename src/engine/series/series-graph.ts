@@ -1,5 +1,7 @@
-import { BAR_COLUMNS, type Bars } from '../../market/bars.ts';
-import { BarClock, JointClock, type Clock, type Cursors } from './clock.ts';
+import { BAR_COLUMNS, type BarColumn, type Bars } from '../../market/bars.ts';
+import type { TimeframeName } from '../../market/timeframe.ts';
+import { CoarseBars, type BarKind } from './coarse-bars.ts';
+import { BarClock, CoarseClock, JointClock, type Clock, type Cursors } from './clock.ts';
 import { startComputation, type Computation, type IndicatorKind } from './computation.ts';
 import {
   Series,
@@ -12,7 +14,7 @@ import { drawColumn, drawLine, namesOf, type ReturnedIndicator } from './returne
 import { INDICATOR_KINDS } from '../indicators/indicator-kinds.ts';
 import { PACKAGE_VERSION } from '../version.ts';
 import type { SharedComputations } from './shared-computations.ts';
-import { inTurn, ofWindow, together, type WarmUp } from './warm-up.ts';
+import { inTurn, ofWindow, scaled, together, type WarmUp } from './warm-up.ts';
 
 /** The part of a run that its series read. */
 export interface SeriesSource extends Cursors {
@@ -21,6 +23,7 @@ export interface SeriesSource extends Cursors {
   readonly histories: readonly Bars[];
   /** The same, after the bars before the run. */
   readonly withWarmUp: readonly Bars[];
+  readonly config: BarKind;
 }
 
 /** A declared indicator that is no input of another one. */
@@ -48,7 +51,11 @@ interface Node extends DeclaredIndicator {
 export class SeriesGraph {
   /** In the order of the instruments. */
   readonly bars: readonly BarSeries[];
-  readonly #barClocks: readonly BarClock[];
+  readonly #source: SeriesSource;
+  /** Instruments first, then longer timeframes. */
+  readonly #barSeries: { readonly clock: BarClock | CoarseClock; readonly series: BarSeries }[] =
+    [];
+  readonly #coarseClocks = new Map<string, CoarseClock>();
   readonly #jointClocks = new Map<string, JointClock>();
   readonly #nodes: Node[] = [];
   readonly #declared = new Map<string, Lines<string>>();
@@ -65,29 +72,25 @@ export class SeriesGraph {
   /** @param shared is extended by the computations of this run. */
   constructor(source: SeriesSource, shared?: SharedComputations) {
     this.#shared = shared;
-    const { histories, withWarmUp, symbols } = source;
-    this.#barClocks = withWarmUp.map(
-      ({ length }, index) =>
-        new BarClock(withWarmUp, index, source, length - histories[index]!.length),
-    );
-    this.bars = this.#barClocks.map((clock, index) => {
-      const columns = BAR_COLUMNS.map((name): [string, Series] => {
-        const key = `${clock.key}.${name}`;
-        const owner = symbols.length === 1 ? '' : symbols[index]!;
-        const state = { declarations: this.#declarations, key, clock, warmUp: ofWindow(1) };
-        const drawing = drawColumn(name, owner);
-        return [name, new Series({ ...state, drawing, column: clock.bars[name] })];
-      });
-      const entries = [['symbol', symbols[index]!], ...columns];
-      return Object.freeze(Object.fromEntries(entries) as BarSeries);
+    this.#source = source;
+    const { histories, withWarmUp, config } = source;
+    this.bars = withWarmUp.map(({ length }, index) => {
+      const first = length - histories[index]!.length;
+      const clock = new BarClock(withWarmUp, index, source, first);
+      return this.#addBars(clock, clock, config.timeframe);
     });
+  }
+
+  /** Whether any series moves other than with each bar of an instrument. */
+  get follows(): boolean {
+    return this.#coarseClocks.size + this.#jointClocks.size > 0;
   }
 
   /** Ends the declarations. @param returned the result of `indicators` of the strategy */
   close(returned: unknown): void {
     this.#isClosed = true;
     this.#returned = returned;
-    for (const clock of this.#barClocks) clock.begin();
+    for (const { clock } of this.#barSeries) clock.begin();
     for (const clock of this.#jointClocks.values()) clock.begin();
   }
 
@@ -96,14 +99,14 @@ export class SeriesGraph {
     const inputs = new Set(this.#nodes.flatMap((node) => node.inputs));
     return this.#nodes
       .filter(({ lines }) => !lines.some((line) => inputs.has(line)))
-      .map(({ label, warmUp }) => ({ label, warmUp }));
+      .map(({ label, warmUp, clock }) => ({ label, warmUp: scaled(warmUp, clock.barsPerEntry) }));
   }
 
   /** Computes all series up to the bars of `time`. */
   extend(time: number): void {
-    for (const [index, clock] of this.#barClocks.entries()) {
+    for (const { clock, series } of this.#barSeries) {
       clock.extend(time);
-      for (const name of BAR_COLUMNS) stateOf(this.bars[index]![name]).column = clock.bars[name];
+      for (const name of BAR_COLUMNS) stateOf(series[name]).column = clock.bars[name];
     }
     for (const clock of this.#jointClocks.values()) clock.extend();
     for (const { computation, clock, inputs, lines } of this.#nodes) {
@@ -115,8 +118,9 @@ export class SeriesGraph {
     }
   }
 
-  /** Moves series of several instruments to the current step. */
+  /** Moves series of longer timeframes and of several instruments to the current step. */
   advance(): void {
+    for (const clock of this.#coarseClocks.values()) clock.advance();
     for (const clock of this.#jointClocks.values()) clock.advance();
   }
 
@@ -135,6 +139,50 @@ export class SeriesGraph {
         ? []
         : [{ kind: kind.name, label, lines: found, bars: clock.entryBars() }];
     });
+  }
+
+  #addBars(
+    clock: BarClock | CoarseClock,
+    base: BarClock,
+    timeframe: TimeframeName | undefined,
+  ): BarSeries {
+    const { symbols, config } = this.#source;
+    const symbol = symbols[base.index]!;
+    const owner = [
+      ...(symbols.length === 1 ? [] : [symbol]),
+      ...(clock === base ? [] : [`on('${timeframe}')`]),
+    ].join('.');
+    const columns = BAR_COLUMNS.map((name): [string, Series] => {
+      const key = `${clock.key}.${name}`;
+      const state = { declarations: this.#declarations, key, clock, warmUp: ofWindow(1) };
+      const drawing = drawColumn(name, owner);
+      return [name, new Series({ ...state, drawing, column: clock.bars[name] })];
+    });
+    const series = Object.freeze({
+      symbol,
+      timeframe,
+      calendar: config.calendar ?? '24/7',
+      on: (longer: TimeframeName) => this.#on(base, longer),
+      ...(Object.fromEntries(columns) as Record<BarColumn, Series>),
+    });
+    this.#barSeries.push({ clock, series });
+    return series;
+  }
+
+  #on(base: BarClock, timeframe: TimeframeName): BarSeries {
+    if (this.#isClosed) {
+      throw new Error(`on('${timeframe}') must be called in indicators(), before the run`);
+    }
+    const { config } = this.#source;
+    if (timeframe === config.timeframe) return this.bars[base.index]!;
+    const key = `${base.key}@${timeframe}`;
+    const known = this.#coarseClocks.get(key);
+    if (known !== undefined) return this.#barSeries.find(({ clock }) => clock === known)!.series;
+    const coarse = this.#shared?.coarse.get(key) ?? new CoarseBars(config, timeframe);
+    this.#shared?.coarse.set(key, coarse);
+    const clock = new CoarseClock(key, base, coarse);
+    this.#coarseClocks.set(key, clock);
+    return this.#addBars(clock, base, timeframe);
   }
 
   #declare(name: string, inputs: readonly Series[], params: readonly unknown[]): Lines<string> {
@@ -208,6 +256,11 @@ export class SeriesGraph {
       }),
     );
     if (clocks.size === 1) return [...clocks][0]!;
+    if (new Set([...clocks].map(({ timeframe }) => timeframe)).size > 1) {
+      throw new RangeError(
+        'an indicator has inputs of different timeframes; compare their values in onBar or wakeOn instead',
+      );
+    }
     const sources = [...clocks].sort((a, b) => (a.key < b.key ? -1 : 1));
     const joint = new JointClock(sources);
     const known = this.#jointClocks.get(joint.key);

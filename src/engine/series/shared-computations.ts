@@ -1,3 +1,4 @@
+import type { CoarseBars } from './coarse-bars.ts';
 import type { Computation } from './computation.ts';
 
 /**
@@ -9,6 +10,8 @@ export class SharedComputations {
   /** The one that was used last is the last. */
   readonly #kept = new Map<string, { readonly computation: Computation; readonly bytes: number }>();
   #bytes = 0;
+  /** Bars of longer timeframes, which are not dropped. */
+  readonly coarse = new Map<string, CoarseBars>();
 
   /** @param maxBytes bound on the columns. */
   constructor(maxBytes = Infinity) {

@@ -61,6 +61,12 @@ export function together(...parts: readonly WarmUp[]): WarmUp {
   };
 }
 
+/** Warm-up in bars of values that have an entry for so many bars. */
+export function scaled({ ready, settled }: WarmUp, bars: number): WarmUp {
+  const scale = ({ entries, days }: Stretch): Stretch => ({ entries: entries * bars, days });
+  return { ready: scale(ready), settled: scale(settled) };
+}
+
 /** Number of bars of this length, ms, that cover a stretch. A bar of a day or more counts as a day. */
 export function barsOf({ entries, days }: Stretch, barMs: number): number {
   return entries + days * Math.ceil(Math.max(DAY / barMs, 1));

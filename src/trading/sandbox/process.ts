@@ -167,7 +167,7 @@ function indicatorsOf(
 ): Loaded['indicators'] {
   if (strategy.indicators === undefined) return undefined;
   try {
-    return loadGuarded(() => declaredIndicators(strategy, values, symbols)).map(
+    return loadGuarded(() => declaredIndicators(strategy, values, symbols, config)).map(
       ({ label, warmUp: { ready, settled } }) => ({
         label: label.slice(0, 1000),
         warmUp: { ready, settled },

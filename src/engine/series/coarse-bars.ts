@@ -1,0 +1,94 @@
+import type { Bars } from '../../market/bars.ts';
+import { Periods } from '../../market/periods.ts';
+import { Resampler } from '../../market/resample.ts';
+import {
+  isMultiple,
+  parseTimeframe,
+  type Timeframe,
+  type TimeframeName,
+} from '../../market/timeframe.ts';
+import { calendarOf, type CalendarName } from '../../market/trading-calendar.ts';
+
+/** The bars of a run. */
+export interface BarKind {
+  /** Undefined if it is unknown; then no longer bars can be made. */
+  readonly timeframe?: TimeframeName | undefined;
+  /** 24/7 when absent. */
+  readonly calendar?: CalendarName | undefined;
+}
+
+/** Bars of a longer timeframe, made from the bars of an instrument as they come. */
+export class CoarseBars {
+  readonly timeframe: Timeframe;
+  /** Bars of the instrument in the longest bar. */
+  readonly barsPerEntry: number;
+  readonly #resampler: Resampler;
+  #completedAt = new Int32Array(64);
+  #completed = 0;
+  #read = 0;
+
+  /** @throws RangeError for an unknown timeframe, or one that does not consist of whole bars. */
+  constructor({ timeframe, calendar }: BarKind, name: string) {
+    if (timeframe === undefined) throw new RangeError('on: the timeframe of the bars is unknown');
+    const [own, longer] = [parseTimeframe(timeframe), parseTimeframe(name)];
+    if (!isMultiple(longer, own.ms)) {
+      throw new RangeError(
+        `on: ${name} does not consist of whole bars of ${timeframe}; use a longer timeframe, or a shorter data.timeframe`,
+      );
+    }
+    this.timeframe = longer;
+    const periods = new Periods(longer, own.ms, calendarOf(calendar));
+    this.barsPerEntry = periods.barsEach;
+    this.#resampler = new Resampler(periods);
+  }
+
+  /** Bars that are not complete may follow the first `countAt(…)`. */
+  get bars(): Bars {
+    return this.#resampler.bars;
+  }
+
+  /** For each completed bar, the index of the bar at which it was complete. */
+  get completedAt(): Int32Array {
+    return this.#completedAt;
+  }
+
+  /** Number of bars that are complete at the bar `index`. */
+  countAt(index: number): number {
+    let [from, to] = [0, this.#completed];
+    while (from < to) {
+      const middle = (from + to) >>> 1;
+      if (this.#completedAt[middle]! <= index) from = middle + 1;
+      else to = middle;
+    }
+    return from;
+  }
+
+  /** Reads the bars of the instrument up to `length`. @throws ServiceError as `Resampler.add`. */
+  extend(source: Bars, length: number): void {
+    const resampler = this.#resampler;
+    const { length: ms } = resampler.periods;
+    for (; this.#read < length; this.#read += 1) {
+      const time = source.time[this.#read]!;
+      if (time < resampler.end && this.#completed === resampler.bars.length) {
+        throw new RangeError(
+          `on: the bar of ${new Date(time).toISOString()} begins within the last`,
+        );
+      }
+      resampler.add(source, this.#read);
+      // A later bar completes the one before it, whose own last bar is missing.
+      const open = time + ms >= resampler.end ? 0 : 1;
+      this.#complete(resampler.bars.length - open);
+    }
+  }
+
+  #complete(count: number): void {
+    for (; this.#completed < count; this.#completed += 1) {
+      if (this.#completed === this.#completedAt.length) {
+        const longer = new Int32Array(2 * this.#completed);
+        longer.set(this.#completedAt);
+        this.#completedAt = longer;
+      }
+      this.#completedAt[this.#completed] = this.#read;
+    }
+  }
+}
