@@ -343,14 +343,15 @@ describe('an error response', () => {
 
 describe('a request that takes too long', () => {
   it('receives a response while its work continues', async () => {
+    const checked = Promise.withResolvers<void>();
+    const check = (): Promise<never> => {
+      checked.resolve();
+      return new Promise(() => {});
+    };
+    // Opening its database may wait for a real timer.
+    const hanging = await newTestApp({ storage: storageWith({ check }) });
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
     try {
-      const checked = Promise.withResolvers<void>();
-      const check = (): Promise<never> => {
-        checked.resolve();
-        return new Promise(() => {});
-      };
-      const hanging = await newTestApp({ storage: storageWith({ check }) });
       const answer = hanging.send('GET', '/readyz');
       // The limit begins with the request, so its timer exists from here on.
       await checked.promise;
@@ -360,10 +361,10 @@ describe('a request that takes too long', () => {
         body: { code: 'overloaded', retryable: true },
       });
       expect((await answer).headers.get('retry-after')).toBe('5');
-      await hanging.close();
     } finally {
       vi.useRealTimers();
     }
+    await hanging.close();
   });
 });
 
