@@ -77,7 +77,15 @@ export async function writeRun(
   };
   const { instruments, currency } = job;
   const benchmark = holdEquity(instruments, time, initialCash);
-  const report = renderReport({ summary, result, instruments, indicators, currency, benchmark });
+  const report = renderReport({
+    summary,
+    result,
+    drawdown,
+    instruments,
+    indicators,
+    currency,
+    benchmark,
+  });
   await writeText(path('report.html'), [report]);
   await writeText(path('summary.json'), [`${JSON.stringify(summary, undefined, 2)}\n`]);
   return { directory, report: path('report.html'), summary };

@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -38,3 +38,14 @@ test.each(exampleBots.filter((file) => file !== 'research.yaml'))(
     expect([events, trades, equity].map((hash) => hash.slice(0, 12)).join(' ')).toBe(HASHES[file]);
   },
 );
+
+test.each([
+  ['sma-crossover.yaml', 'sma(close, 10), sma(close, 30)'],
+  // It runs in a thread of its own, which sends the indicators.
+  ['custom-strategy.yaml', 'sma(close, 200), rsi(close, 3)'],
+])('the report of %s draws %s', async (file, indicators) => {
+  const out = join(home, `${file}.report`);
+  const args = ['backtest', join(EXAMPLES, file), '--quiet', '--out', out];
+  await inProcess(args, { env: { SERVICE_LOCAL_HOME: home } });
+  expect(readFileSync(join(out, 'report.html'), 'utf8')).toContain(`Indicators: ${indicators}.`);
+});

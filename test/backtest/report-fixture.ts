@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import type { ReturnedIndicator } from '../../src/engine/series/returned-indicators.ts';
 import type { Trade } from '../../src/engine/round-trip.ts';
 import { allocateBars, type Bars } from '../../src/market/bars.ts';
+import { drawdownsOf } from '../../src/backtest/returns.ts';
 import type { ReportInput } from '../../src/backtest/report/input.ts';
 import type { SweepReportInput, SweepRow } from '../../src/backtest/report/sweep-report.ts';
 import { conventionsFor, statistics } from '../../src/backtest/statistics.ts';
@@ -122,6 +123,7 @@ export function syntheticRun(options: RunOptions = {}): ReportInput {
   return {
     summary: { ...syntheticSummary(result), ...options.summary },
     result,
+    drawdown: drawdownsOf(equity, 100_000),
     instruments,
     currency: 'USD',
     benchmark,

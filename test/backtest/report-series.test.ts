@@ -7,6 +7,7 @@ import {
   toMarkers,
   toRanges,
 } from '../../src/backtest/report/series.ts';
+import { drawdownsOf } from '../../src/backtest/returns.ts';
 import type { Trade } from '../../src/engine/round-trip.ts';
 import { barsFromRows } from '../../src/market/bars.ts';
 import { randomWalk, syntheticRun } from './report-fixture.ts';
@@ -31,7 +32,13 @@ describe('thinning an equity curve', () => {
           const equity = Float64Array.from(values);
           const benchmark = withBenchmark ? equity.toReversed() : undefined;
           const time = days(equity.length);
-          const { curve: thin, deepest } = thinCurve(time, equity, 500, benchmark, limit);
+          const { curve: thin, deepest } = thinCurve(
+            time,
+            equity,
+            drawdownsOf(equity, 500),
+            benchmark,
+            limit,
+          );
           const close = (a: number, b: number): void =>
             expect(Math.abs(a - b)).toBeLessThanOrEqual(1e-7);
 
@@ -52,7 +59,7 @@ describe('thinning an equity curve', () => {
     const equity = Float64Array.from({ length: 1000 }, (_, i) =>
       i < 500 ? 100 : 100 + Math.sin(i),
     );
-    const { curve: thin } = thinCurve(days(1000), equity, 100, undefined, 302);
+    const { curve: thin } = thinCurve(days(1000), equity, drawdownsOf(equity, 100), undefined, 302);
     const flat = thin.time.filter((seconds) => seconds * 1000 < 500 * DAY_MS).length;
     expect(flat).toBe(150);
     expect(thin.time.length).toBe(301);
@@ -60,14 +67,20 @@ describe('thinning an equity curve', () => {
 
   it('dates the deepest drawdown, including a loss before any profit', () => {
     const equity = Float64Array.of(90, 120, 60, 130, 100);
-    expect(thinCurve(days(5), equity, 100, undefined, 100).deepest).toEqual({
+    expect(thinCurve(days(5), equity, drawdownsOf(equity, 100), undefined, 100).deepest).toEqual({
       depth: -0.5,
       peakTime: DAY_MS,
       troughTime: 2 * DAY_MS,
     });
-    expect(thinCurve(days(1), equity.subarray(0, 1), 100, undefined, 100).curve.drawdown).toEqual([
-      -0.1,
-    ]);
+    expect(
+      thinCurve(
+        days(1),
+        equity.subarray(0, 1),
+        drawdownsOf(equity.subarray(0, 1), 100),
+        undefined,
+        100,
+      ).curve.drawdown,
+    ).toEqual([-0.1]);
   });
 });
 

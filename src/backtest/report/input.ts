@@ -6,6 +6,8 @@ import type { Summary } from '../summary.ts';
 export interface ReportInput {
   readonly summary: Summary;
   readonly result: Pick<RunResult, 'time' | 'equity' | 'initialCash' | 'trades' | 'openTrades'>;
+  /** By step, see `drawdownsOf`. */
+  readonly drawdown: Float64Array;
   readonly instruments: readonly { readonly symbol: string; readonly bars: Bars }[];
   /** Indicators that the strategy declared; none by default. */
   readonly indicators?: readonly ReturnedIndicator[] | undefined;

@@ -26,10 +26,10 @@ import { tradesSection } from './trades-section.ts';
 const MAX_CURVE_POINTS = 4000;
 
 export function renderReport(input: ReportInput): string {
-  const { summary, result, benchmark } = input;
-  const { time, equity, initialCash } = result;
+  const { summary, result, drawdown, benchmark } = input;
+  const { time, equity } = result;
   const dateOnly = time.every((instant) => instant % DAY === 0);
-  const { curve, deepest } = thinCurve(time, equity, initialCash, benchmark, MAX_CURVE_POINTS);
+  const { curve, deepest } = thinCurve(time, equity, drawdown, benchmark, MAX_CURVE_POINTS);
   const charts = priceCharts(input, dateOnly);
   const { currency } = input;
   const data: ChartData = { dateOnly, currency, curve, instruments: charts };

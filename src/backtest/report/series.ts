@@ -1,7 +1,6 @@
 import type { Trade } from '../../engine/round-trip.ts';
 import type { EntryBars } from '../../engine/series/clock.ts';
 import type { Bars } from '../../market/bars.ts';
-import { drawdownsOf } from '../returns.ts';
 
 /** Equity over time, downsampled for drawing; all columns have the same length. */
 export interface Curve {
@@ -67,11 +66,10 @@ export interface YearOfReturns {
 export function thinCurve(
   time: Float64Array,
   equity: Float64Array,
-  initialCash: number,
+  drawdowns: Float64Array,
   benchmark: Float64Array | undefined,
   limit: number,
 ): { curve: Curve; deepest: Drawdown } {
-  const drawdowns = drawdownsOf(equity, initialCash);
   const chosen = chooseSteps(equity, drawdowns, benchmark, limit);
   let trough = 0;
   for (let step = 1; step < equity.length; step++) {

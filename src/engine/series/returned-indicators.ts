@@ -19,9 +19,9 @@ export interface ReturnedLine {
   readonly name: string;
   /** Such as `upper`. */
   readonly line: string;
-  /** As in {@link Drawing}. */
+  /** See {@link Drawing}. */
   readonly scale: string;
-  /** By entry; NaN until the indicator is ready. */
+  /** One value for each entry; NaN until the indicator is ready. */
   readonly values: Float64Array;
 }
 

@@ -21,7 +21,7 @@ export interface PriceChart {
 
 /** An indicator of the legend, with its lines. */
 export interface ChartIndicator {
-  /** As the strategy named it; may be empty. */
+  /** Name in the result of `indicators` of the strategy; may be empty. */
   readonly name: string;
   /** Such as `sma(close, 20)`. */
   readonly label: string;
