@@ -234,14 +234,15 @@ export class RunState {
     const last = next - 1;
     if (equity[last]! <= 0) this.ruinedAt = last;
     portfolio.marks[0] = close[last]!;
-    if (this.series?.follows && last > step) {
+    const follows = this.series?.follows === true;
+    if (follows && last > step) {
       // Series of longer timeframes also know their entry at the step before the last one.
       this.cursors[0] = last - 1;
-      this.series.advance();
+      this.series!.advance();
     }
     this.cursors[0] = last;
     this.fresh[0] = 1;
-    this.series?.advance();
+    if (follows) this.series!.advance();
     showBar(this.instruments[0]!, last);
     if (position !== 0) this.stepsInMarket += next - step;
     this.recorded = next;

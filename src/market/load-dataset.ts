@@ -33,7 +33,7 @@ export interface LoadOptions extends ReadOptions {
   readonly catalogueDir: string;
   /** Resamples the bars to this timeframe; the timeframe of the source by default. */
   readonly timeframe?: string | undefined;
-  /** Whose sessions are the days of resampled bars; UTC days by default. */
+  /** Calendar of resampled bars; UTC days by default. */
   readonly calendar?: CalendarName | undefined;
   /** `drop` skips bad rows; by default they are an error. */
   readonly repair?: 'drop' | undefined;

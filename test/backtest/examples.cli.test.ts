@@ -17,6 +17,7 @@ const HASHES: Readonly<Record<string, string>> = {
   'paper.yaml': '0664a95cd435 b8bae3a7f55f e8ff99d89c7a',
   'rsi-reversion.yaml': '1f26c324e39d f2240cebf797 c1252d498499',
   'sma-crossover.yaml': 'ff7ba56527d1 dfb2625397ef a05912c04b10',
+  'weekly-trend.yaml': '3abaadafd58c 97840ee50429 9c94ec4236d5',
 };
 
 let home: string;

@@ -116,7 +116,7 @@ function firstDifference(backtest: readonly string[], events: readonly string[])
   return { event: index + 1, backtest: backtest[index], other: events[index] };
 }
 
-test.each(['paper.yaml', 'custom-strategy.yaml'])(
+test.each(['paper.yaml', 'custom-strategy.yaml', 'weekly-trend.yaml'])(
   'a backtest, a paper session and a production runner of %s record the same events',
   async (name) => {
     const { file, slug } = writeBot(name);

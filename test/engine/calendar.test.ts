@@ -69,7 +69,7 @@ describe('a day order', () => {
     expect(endsOf(NEW_YORK, bars, 0)).toEqual([expired(6, 1)]);
   });
 
-  it('of daily bars ends with the bar of its date', () => {
+  it('ends with the bar of its date if bars are daily', () => {
     const days = ['2024-11-27', '2024-11-29', '2024-12-02', '2024-12-03'];
     const bars = barsFromRows(days.map((day) => [Date.parse(day), 5, 5, 5, 5, 1]));
     expect(endsOf({ timeframe: '1d', calendar: 'XNYS' }, bars, 0)).toEqual([expired(1, 1)]);

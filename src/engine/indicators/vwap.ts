@@ -52,7 +52,7 @@ export class Vwap implements Indicator {
 
 /**
  * Declares {@link Vwap}. `sessionStart` is in minutes after midnight UTC. With `universe.calendar`,
- * sessions are those of the exchange, and bars outside of them do not count.
+ * it restarts with each session of the exchange, and bars outside of sessions do not count.
  *
  * @throws RangeError for a `sessionStart` out of range, or beside a calendar.
  */

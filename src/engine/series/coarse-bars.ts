@@ -71,7 +71,7 @@ export class CoarseBars {
       const time = source.time[this.#read]!;
       if (time < resampler.end && this.#completed === resampler.bars.length) {
         throw new RangeError(
-          `on: the bar of ${new Date(time).toISOString()} begins within the last`,
+          `on: the bar of ${new Date(time).toISOString()} overlaps the one before`,
         );
       }
       resampler.add(source, this.#read);

@@ -175,7 +175,7 @@ export class SeriesGraph {
     }
     const { config } = this.#source;
     if (timeframe === config.timeframe) return this.bars[base.index]!;
-    const key = `${base.key}@${timeframe}`;
+    const key = `${base.key}@${timeframe}/${config.calendar ?? '24/7'}`;
     const known = this.#coarseClocks.get(key);
     if (known !== undefined) return this.#barSeries.find(({ clock }) => clock === known)!.series;
     const coarse = this.#shared?.coarse.get(key) ?? new CoarseBars(config, timeframe);

@@ -61,7 +61,7 @@ export function together(...parts: readonly WarmUp[]): WarmUp {
   };
 }
 
-/** Warm-up in bars of values that have an entry for so many bars. */
+/** Converts a warm-up in entries that consist of `bars` bars each to one in bars. */
 export function scaled({ ready, settled }: WarmUp, bars: number): WarmUp {
   const scale = ({ entries, days }: Stretch): Stretch => ({ entries: entries * bars, days });
   return { ready: scale(ready), settled: scale(settled) };
