@@ -60,6 +60,16 @@ export class Rows {
     return this.#chunks[Math.floor(index / rowsPerChunk)]!.subarray(at, at + this.#width);
   }
 
+  /** Returns what `read` makes of each row, which begins at `at` in a chunk. */
+  map<T>(read: (chunk: Float64Array, at: number) => T): T[] {
+    const results: T[] = [];
+    for (const chunk of this.#chunks) {
+      const end = Math.min(chunk.length, (this.#count - results.length) * this.#width);
+      for (let at = 0; at + this.#width <= end; at += this.#width) results.push(read(chunk, at));
+    }
+    return results;
+  }
+
   /** All rows except the first `skipped`, in order. */
   *after(skipped: number): Generator<Float64Array> {
     for (let index = skipped; index < this.#count; index += 1) yield this.row(index);

@@ -252,11 +252,7 @@ export class Portfolio {
 
   /** Closed trades in order of exit. */
   closedTrades(): Trade[] {
-    const trades: Trade[] = [];
-    for (let index = 0; index < this.#closed.count; index += 1) {
-      trades.push(this.#tradeOf(this.#closed.row(index)));
-    }
-    return trades;
+    return this.#closed.map((chunk, at) => this.#tradeOf(chunk, at));
   }
 
   /** The open positions as trades that end at `time` and the current marks, without an exit fee. */
@@ -268,7 +264,7 @@ export class Portfolio {
       row[EXIT_NOTIONAL]! += Math.abs(position) * this.marks[index]!;
       row[EXIT_TIME] = time;
       row[EXIT_STEP] = step;
-      return [this.#tradeOf(row)];
+      return [this.#tradeOf(row, 0)];
     });
   }
 
@@ -294,27 +290,29 @@ export class Portfolio {
     trade[EXIT_TIME] = time;
     trade[EXIT_STEP] = step;
     const at = this.#closed.append();
-    this.#closed.chunk.set(trade, at);
+    const { chunk } = this.#closed;
+    // Faster than `set` for so few numbers.
+    for (let column = 0; column < WIDTH; column += 1) chunk[at + column] = trade[column]!;
   }
 
-  #tradeOf(row: Float64Array): Trade {
-    const quantity = row[QUANTITY]!;
-    const entryNotional = row[ENTRY_NOTIONAL]!;
-    const exitNotional = row[EXIT_NOTIONAL]!;
-    const pnl = row[SIDE]! * (exitNotional - entryNotional) - row[FEES]!;
+  #tradeOf(rows: Float64Array, at: number): Trade {
+    const quantity = rows[at + QUANTITY]!;
+    const entryNotional = rows[at + ENTRY_NOTIONAL]!;
+    const exitNotional = rows[at + EXIT_NOTIONAL]!;
+    const pnl = rows[at + SIDE]! * (exitNotional - entryNotional) - rows[at + FEES]!;
     return {
-      id: row[ID]!,
-      symbol: this.#symbols[row[INSTRUMENT]!]!,
-      side: row[SIDE] === 1 ? 'long' : 'short',
-      entry_time: row[ENTRY_TIME]!,
-      exit_time: row[EXIT_TIME]!,
-      bars: row[EXIT_STEP]! - row[ENTRY_STEP]!,
+      id: rows[at + ID]!,
+      symbol: this.#symbols[rows[at + INSTRUMENT]!]!,
+      side: rows[at + SIDE] === 1 ? 'long' : 'short',
+      entry_time: rows[at + ENTRY_TIME]!,
+      exit_time: rows[at + EXIT_TIME]!,
+      bars: rows[at + EXIT_STEP]! - rows[at + ENTRY_STEP]!,
       quantity,
       entry_price: entryNotional / quantity,
       exit_price: exitNotional / quantity,
       pnl,
       return: pnl / entryNotional,
-      fees: row[FEES]!,
+      fees: rows[at + FEES]!,
     };
   }
 }

@@ -5,6 +5,7 @@ import type { RunState } from '../run-state.ts';
 
 /** Share of a position below which a difference is a rounding error. */
 const DUST = 1e-9;
+const NONE: readonly WorkingOrder[] = [];
 
 interface Reach {
   readonly high: number;
@@ -58,16 +59,20 @@ export class Exposure {
     const side = delta < 0 ? 'sell' : 'buy';
     const sign = delta < 0 ? -1 : 1;
     let from = this.#run.portfolio.positions[index]! + (isFinal ? delta : 0);
-    for (const other of isFinal ? [] : beside) {
+    for (const other of isFinal ? NONE : beside) {
       const counts = isOpen(other, index) && other !== order && isUnsizedTarget(other);
       if (!counts) continue;
       const goal = this.#goal(other);
       // Without a price yet there is no goal, and limits are checked when it fills.
       if ((goal - from) * sign > 0) from = goal;
     }
-    const own = isFinal ? 0 : Math.abs(delta);
-    const others = isFinal ? beside.filter((other) => !isTarget(other)) : beside;
-    const far = from + sign * pendingUnits(others, index, side, { own: { order, units: own } });
+    let units = isFinal ? 0 : Math.abs(delta);
+    const isAlone = beside.length === 0 || (beside.length === 1 && beside[0] === order);
+    if (!isAlone) {
+      const others = isFinal ? beside.filter((other) => !isTarget(other)) : beside;
+      units = pendingUnits(others, index, side, { own: { order, units } });
+    }
+    const far = from + sign * units;
     return this.#isLongOnly ? Math.max(0, far) : far;
   }
 
