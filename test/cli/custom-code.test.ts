@@ -120,14 +120,11 @@ const gone = (processes: readonly number[]): Promise<void> =>
   });
 
 /** Waits until a session has reached its fourth bar. */
-const atWork = (task_id: string): Promise<void> =>
+const atWork = (slug: string, task_id: string): Promise<void> =>
   until(async () => {
-    const bars = storage.read
-      .selectFrom('bot_events')
-      .select('seq')
-      .where('run_id', '=', task_id)
-      .where('kind', '=', 'data.bars');
-    expect((await bars.execute()).length).toBeGreaterThan(3);
+    const words = ['bots', 'events', slug, '--run', task_id, '--kind', 'data.bars'];
+    const { events } = await json<{ events: BotEvent[] }>(...words);
+    expect(events.length).toBeGreaterThan(3);
   });
 
 /** Speed of ten days per second. */
@@ -135,7 +132,7 @@ async function startPaper(slug: string): Promise<string> {
   const speed = String(86_400 * 10);
   const words = ['bots', 'paper', 'start', slug, '--speed', speed, '--detach'];
   const { task_id } = await json<Task>(...words);
-  await atWork(task_id);
+  await atWork(slug, task_id);
   return task_id;
 }
 
