@@ -54,15 +54,6 @@ function needOf(
   };
 }
 
-/** Notes on a session whose feed has no history. */
-export function coldNotes(bot: Bot): readonly string[] {
-  return hasIndicators(bot)
-    ? [
-        'The declared indicators begin with the first bar of the session: live feeds have no history.',
-      ]
-    : [];
-}
-
 /** `warm_up` of a file in `validate --json`. */
 export interface WarmUpReport extends WarmUpNeed {
   /** Bars of the data before the window, by symbol. */

@@ -251,7 +251,7 @@ function isSame(one: ExchangeBar | undefined, other: ExchangeBar): boolean {
 }
 
 /** Same rules as in the catalogue. */
-function isValid({ open, high, low, close, volume }: ExchangeBar): boolean {
+export function isValid({ open, high, low, close, volume }: ExchangeBar): boolean {
   return (
     low > 0 &&
     high < Infinity &&

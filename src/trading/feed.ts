@@ -26,7 +26,11 @@ export type DataEvent =
       readonly reason: 'late' | 'duplicate' | 'invalid';
     };
 
-export type FeedItem = { readonly kind: 'data.bars'; readonly step: Step } | DataEvent;
+/** A step, the bars before the first step, or an observation. */
+export type FeedItem =
+  | { readonly kind: 'data.bars'; readonly step: Step }
+  | { readonly kind: 'data.warm_up'; readonly bars: Readonly<Record<string, Bars>> }
+  | DataEvent;
 
 /**
  * Source of the bars of a session. A session that resumes requests only the steps after the last
@@ -37,12 +41,11 @@ export interface SessionFeed {
   readonly total: number | null;
   /** Duration of a bar, ms. */
   readonly barMs: number;
-  /** Bars before the first step, by symbol, for declared indicators; absent if it has none. */
-  readonly warmUp?: Readonly<Record<string, Bars>> | undefined;
   /** Notes for the report, as sentences. */
   readonly notes: readonly string[];
   /**
-   * Iterates over steps, gaps and rejected bars until the data ends.
+   * Iterates over steps, gaps and rejected bars until the data ends. All steps are preceded by the
+   * bars before them, if the feed has any.
    *
    * @param after time of the last recorded step, ms since epoch; undefined for all steps.
    * @param signal iterating throws its reason.

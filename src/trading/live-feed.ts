@@ -3,6 +3,7 @@ import { backoffMs } from '../base/backoff.ts';
 import type { Timeframe } from '../market/timeframe.ts';
 import { Assembler, type Answer } from './assembler.ts';
 import { describeCcxtError } from './venues/ccxt-client.ts';
+import { fetchHistory } from './live-history.ts';
 import type { Exchange } from './venues/market-data.ts';
 import type { FeedItem } from './feed.ts';
 
@@ -13,6 +14,8 @@ export interface LiveOptions {
   readonly timeframe: Timeframe;
   /** Time of the last step taken earlier, ms since epoch; the feed fetches the bars since then. */
   readonly after?: number | undefined;
+  /** Bars of each symbol to fetch before the first step, unless the feed continues. */
+  readonly warmUpBars?: number | undefined;
   readonly signal: AbortSignal;
   /** Time after the close of one instrument's bar before the others are fetched, ms. */
   readonly graceMs?: number;
@@ -45,13 +48,33 @@ export async function* liveFeed(options: LiveOptions): AsyncGenerator<FeedItem, 
       void live.watch(symbol);
       void live.fetchWhenQuiet(symbol);
     }
+    let isCold = options.after === undefined && (options.warmUpBars ?? 0) > 0;
     for (;;) {
-      yield* live.assembler.take();
+      for (const item of live.assembler.take()) {
+        if (isCold && item.kind === 'data.bars') {
+          isCold = false;
+          yield* await warmUpItems(options, item.step.time);
+        }
+        yield item;
+      }
       await live.nextChange();
       options.signal.throwIfAborted();
     }
   } finally {
     ended.abort();
+  }
+}
+
+/** The bars before a step; none if they cannot be fetched, so that the session starts without them. */
+async function warmUpItems(options: LiveOptions, before: number): Promise<FeedItem[]> {
+  const { exchange, symbols, timeframe, warmUpBars: count = 0, onTrouble } = options;
+  try {
+    const bars = await fetchHistory({ exchange, symbols, timeframe, count, before });
+    return [{ kind: 'data.warm_up', bars }];
+  } catch (error) {
+    options.signal.throwIfAborted();
+    onTrouble?.(`indicators start without history: ${describeCcxtError(error)}`);
+    return [];
   }
 }
 

@@ -18,12 +18,11 @@ export function liveSessionFeed(
   open: () => Promise<MessagePort>,
   exchange: string,
   timeframe: Timeframe,
-  notes: readonly string[],
 ): SessionFeed {
   return {
     total: null,
     barMs: timeframe.ms,
-    notes: [`The bars came from ${exchange} as they closed.`, ...notes],
+    notes: [`The bars came from ${exchange} as they closed.`],
     async *items(after, signal) {
       let last = after;
       for (let failures = 1; ; failures += 1) {

@@ -17,6 +17,8 @@ export interface LiveSource {
   /** In the order of the universe. */
   readonly symbols: readonly string[];
   readonly timeframe: TimeframeName;
+  /** As in `LiveOptions`. */
+  readonly warmUpBars?: number | undefined;
 }
 
 /**
@@ -52,7 +54,7 @@ async function check({ port, exchange, symbols, timeframe }: LiveRequest): Promi
   }
 }
 
-function feed({ port, exchange, symbols, timeframe }: LiveRequest): void {
+function feed({ port, exchange, symbols, timeframe, warmUpBars }: LiveRequest): void {
   const closed = new AbortController();
   port.on('close', () => closed.abort());
   port.once('message', async (after: number | undefined) => {
@@ -64,6 +66,7 @@ function feed({ port, exchange, symbols, timeframe }: LiveRequest): void {
         symbols,
         timeframe: parseTimeframe(timeframe),
         after,
+        warmUpBars,
         signal: closed.signal,
         onTrouble: (message) => parentPort!.postMessage(`${exchange}: ${message}`),
       });

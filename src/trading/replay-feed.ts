@@ -1,10 +1,11 @@
 import { setImmediate as nextTurn, setTimeout as delay } from 'node:timers/promises';
 import type { EngineInstrument } from '../engine/engine-setup.ts';
 import { mergeTimes, stepsOf } from '../engine/steps.ts';
-import { sliceBars, type Bars } from '../market/bars.ts';
+import { sliceBars } from '../market/bars.ts';
 import { findGaps } from '../market/data-gaps.ts';
 import type { Timeframe } from '../market/timeframe.ts';
 import { Intake, type FeedItem, type SessionFeed } from './feed.ts';
+import { mostWarmUpBars } from './session-events.ts';
 
 /** Clock of a feed; tests replace it. */
 export interface Clock {
@@ -28,7 +29,7 @@ const SYSTEM_CLOCK: Clock = {
 
 export interface ReplayOptions {
   /** Bars must not be empty. */
-  readonly instruments: readonly { readonly symbol: string; readonly bars: Bars }[];
+  readonly instruments: readonly EngineInstrument[];
   readonly timeframe: Timeframe;
   /** Speed relative to the market, above 0; `max` does not wait. */
   readonly speed: number | 'max';
@@ -58,6 +59,7 @@ export async function* replayFeed(options: ReplayOptions): AsyncGenerator<FeedIt
   const intake = new Intake(instruments, timeframe);
   let first: { readonly time: number; readonly at: number } | undefined;
   let steps = 0;
+  if (after === -Infinity) yield* warmUpItems(instruments);
   for (const step of stepsOf(instruments)) {
     const items = intake.take(step);
     if (step.time <= after) continue;
@@ -82,18 +84,15 @@ interface ReplayedInstrument extends EngineInstrument {
   readonly source: { readonly bars: number; readonly missing: number };
 }
 
-/** Bars of each instrument that a session records for its indicators. */
-const MOST_WARM_UP_BARS = 5000;
-
-function warmUpOf(
-  instruments: readonly EngineInstrument[],
-): Readonly<Record<string, Bars>> | undefined {
+/** The newest bars before the first step, as many as a session records. */
+function* warmUpItems(instruments: readonly EngineInstrument[]): Generator<FeedItem> {
+  const most = mostWarmUpBars(instruments.length);
   const entries = instruments.flatMap(({ symbol, warmUp }) => {
     if (warmUp === undefined) return [];
-    const from = Math.max(0, warmUp.length - MOST_WARM_UP_BARS);
+    const from = Math.max(0, warmUp.length - most);
     return [[symbol, sliceBars(warmUp, from, warmUp.length)] as const];
   });
-  return entries.length === 0 ? undefined : Object.fromEntries(entries);
+  if (entries.length > 0) yield { kind: 'data.warm_up', bars: Object.fromEntries(entries) };
 }
 
 /** Feeds recorded bars to a session at `speed` times the pace of the market. */
@@ -107,7 +106,6 @@ export function replaySessionFeed(
     total: mergeTimes(instruments.map(({ bars }) => bars)).length,
     barMs: timeframe.ms,
     notes,
-    warmUp: warmUpOf(instruments),
     items: (after, signal) => replayFeed({ instruments, timeframe, speed, after, signal }),
     source(symbol, taken) {
       const { bars, source } = instruments.find((one) => one.symbol === symbol)!;

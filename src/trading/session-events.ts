@@ -32,6 +32,14 @@ export type SessionInput =
   /** Calls `supervise`; the payload is the input without its kind. */
   | SupervisionInput;
 
+/** Bars of all instruments in an event `data.warm_up`, so that it fits into a report of a runner. */
+const MOST_WARM_UP_BARS = 4000;
+
+/** Bars of each instrument before a session that it records. */
+export function mostWarmUpBars(instruments: number): number {
+  return Math.floor(MOST_WARM_UP_BARS / instruments);
+}
+
 export type SessionEvent = Pick<NewEvent, 'kind' | 'occurred_at' | 'payload'>;
 
 /** Events of a session since its previous batch. */

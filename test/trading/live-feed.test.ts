@@ -246,6 +246,38 @@ describe('liveFeed', () => {
     expect(await next()).toEqual(step(4));
   });
 
+  it('fetches the bars before its first step for indicators, without the one of the step', async () => {
+    const { market, feed } = await newWorld();
+    for (const minute of [-4, -3, -1, 0]) market.keep(BTC, at(minute), bar(minute));
+    const next = await feed({ warmUpBars: 3 });
+    await market.stream(BTC, at(0), bar(0));
+    await market.stream(BTC, at(1), bar(1));
+    const item = await next();
+    assert(item.kind === 'data.warm_up');
+    expect([...item.bars[BTC]!.time]).toEqual([at(-3), at(-1)]);
+    expect([...item.bars[BTC]!.close]).toEqual([97, 99]);
+    expect(await next()).toEqual(step(0));
+  });
+
+  it('starts without the bars before its first step if they cannot be fetched, and reports that', async () => {
+    const { market, exchange, feed, troubles } = await newWorld();
+    vi.spyOn(exchange, 'history').mockRejectedValue(new Error('no'));
+    const next = await feed({ warmUpBars: 3 });
+    await market.stream(BTC, at(0), bar(0));
+    await market.stream(BTC, at(1), bar(1));
+    expect(await next()).toEqual(step(0));
+    expect(troubles).toEqual([expect.stringContaining('indicators start without history: ')]);
+  });
+
+  it('fetches no bars for indicators when it continues', async () => {
+    const { market, feed } = await newWorld();
+    market.keep(BTC, at(-1), bar(-1));
+    const next = await feed({ after: at(-1), warmUpBars: 3 });
+    await market.stream(BTC, at(0), bar(0));
+    await market.stream(BTC, at(1), bar(1));
+    expect(await next()).toEqual(step(0));
+  });
+
   it('reports a gap for bars that the exchange does not return', async () => {
     const { market, exchange, feed } = await newWorld();
     vi.spyOn(exchange, 'history').mockRejectedValue(new Error('no'));

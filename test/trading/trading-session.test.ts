@@ -24,6 +24,8 @@ import { replayFeed } from '../../src/trading/replay-feed.ts';
 import { closeSession, stateHash } from '../../src/events/session-state.ts';
 import { signalsOver } from '../../src/bots/models/signals.ts';
 import { openRun } from '../../src/trading/sandbox/hosted-run.ts';
+import { inputEvent, parseInput } from '../../src/trading/session-events.ts';
+import type { SessionInput } from '../../src/trading/session-events.ts';
 import { TradingSession } from '../../src/trading/trading-session.ts';
 import type { SessionSetup } from '../../src/trading/trading-session.ts';
 import { inProcess } from '../cli/in-process.ts';
@@ -57,14 +59,20 @@ describe('a session on the bars of a backtest', () => {
     const signals = await signalsOver(bot.models, job.instruments);
     const run = await execute({ ...job, signals }, { timeoutMs: 10_000 });
     const shown = await openRun(bot);
-    const session = new TradingSession({ ...sessionSetup(job), signals: shown.signals });
+    const setup = { ...sessionSetup(job), signals: shown.signals };
+    const session = new TradingSession(setup);
     const events: OrderEvent[] = [];
+    const recorded: SessionInput[] = [];
     const timeframe = parseTimeframe('1d');
     for await (const item of replayFeed({ ...job, timeframe, speed: 'max' })) {
-      if (item.kind !== 'data.bars') continue;
-      await shown.take([item.step]);
-      events.push(...session.push(item.step).events);
+      if (item.kind !== 'data.bars' && item.kind !== 'data.warm_up') continue;
+      if (item.kind === 'data.bars') await shown.take([item.step]);
+      events.push(...session.take(item).events);
+      const { kind, payload } = inputEvent(item, 0);
+      recorded.push(parseInput(kind as SessionInput['kind'], JSON.stringify(payload)));
     }
+    const resumed = await TradingSession.resume(setup, recorded);
+    expect(stateHash(resumed.state())).toBe(stateHash(session.state()));
     await shown.close();
     expect(events.length).toBeGreaterThan(0);
     expect(eventHash(events)).toBe(eventHash(run.journal.events()));

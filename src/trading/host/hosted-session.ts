@@ -38,8 +38,8 @@ export interface SessionHost {
   readonly recordsHalts: boolean;
   /** Whether equity of 0 or below is a failure; otherwise it ends the session like the end of its bars. */
   readonly failsWhenRuined: boolean;
-  /** Returns the bars before the first step for declared indicators, once the run has them. */
-  readonly warmUp: () => Readonly<Record<string, Bars>> | undefined;
+  /** Prepares the session for bars before its first step. */
+  readonly prepareWarmUp: (bars: Readonly<Record<string, Bars>>) => void;
   /**
    * Prepares the session for bars, before it takes them.
    *
@@ -109,8 +109,12 @@ export class HostedSession {
   async takeFeedItem(item: FeedItem): Promise<void> {
     const { session } = this;
     if (session === undefined || this.#life.ending !== undefined) return;
+    if (item.kind === 'data.warm_up') {
+      this.#host.prepareWarmUp(item.bars);
+      this.take(item);
+      return;
+    }
     if (item.kind !== 'data.bars') return this.#noteData(item);
-    if (session.steps === 0) this.#warmUp();
     const isStale = await this.#host.prepareBars(item.step);
     this.dispatch({ kind: 'bars_arrived', isStale });
     const progress = session.push(item.step);
@@ -121,11 +125,6 @@ export class HostedSession {
     if (session.status === 'running') return;
     const error = this.#failure;
     this.dispatch(error === undefined ? { kind: 'feed_ended' } : { kind: 'failed', error });
-  }
-
-  #warmUp(): void {
-    const bars = this.#host.warmUp();
-    if (bars !== undefined) this.take({ kind: 'data.warm_up', bars });
   }
 
   /** A gap is recorded with the bars after it: alone, it would be recorded again after a restart. */

@@ -40,7 +40,7 @@ async function hostRuin(failsWhenRuined: boolean) {
       observe: () => ({ isLicensed: true, isClaimFresh: true }),
       recordsHalts: true,
       failsWhenRuined,
-      warmUp: () => undefined,
+      prepareWarmUp() {},
       prepareBars: async () => false,
       write: async ({ events }) => void written.push(...events),
     });
@@ -90,7 +90,7 @@ function newIdleHost(): HostedSession {
     observe: () => ({ isLicensed: true, isClaimFresh: true }),
     recordsHalts: true,
     failsWhenRuined: true,
-    warmUp: () => undefined,
+    prepareWarmUp() {},
     prepareBars: async () => false,
     write: async () => {},
   });

@@ -4,10 +4,8 @@ import { bundleHash, codeOf, versionHash, type Bundle } from '../../../bots/bund
 import { invalidSpec, readHostedSpec } from '../../../bots/hosted.ts';
 import { loadBot, type Bot } from '../../../bots/load-bot.ts';
 import { prepare } from '../../../bots/prepare.ts';
-import { coldNotes } from '../../../bots/warm-up.ts';
 import { isSystemError, ServiceError } from '../../../base/errors.ts';
 import type { Log } from '../../../base/log.ts';
-import type { Bars } from '../../../market/bars.ts';
 import { parseTimeframe } from '../../../market/timeframe.ts';
 import { openHosted, openRun, type CodeLimits, type HostedRun } from '../../sandbox/hosted-run.ts';
 import { tradingProblems } from '../../../bots/trading-problems.ts';
@@ -16,6 +14,7 @@ import type { CcxtExchange } from '../../venues/ccxt-types.ts';
 import { openExchange } from '../../venues/market-data.ts';
 import type { FeedItem } from '../../feed.ts';
 import { liveFeed } from '../../live-feed.ts';
+import { warmUpOfSession } from '../../warm-up-of-session.ts';
 import type { RunConfig } from './run-config.ts';
 
 export interface RunningBot extends HostedRun {
@@ -88,8 +87,6 @@ function readText(file: string): string {
 export interface RunningFeed {
   /** Steps after a time, ms since epoch, and the observations between them. */
   readonly items: (after: number | undefined, signal: AbortSignal) => AsyncIterable<FeedItem>;
-  /** As in `SessionFeed`. */
-  readonly warmUp?: Readonly<Record<string, Bars>> | undefined;
   readonly close: () => Promise<void>;
 }
 
@@ -117,12 +114,11 @@ export async function openFeed(
   if (exchange === undefined) {
     const { job, notes } = await prepare(bot, { catalogueDir, assertions: [] });
     const feed = replaySessionFeed(job, timeframe, notes, speed);
-    const items: RunningFeed['items'] = (after, signal) => feed.items(after, signal);
-    return { items, warmUp: feed.warmUp, close: async () => {} };
+    return { items: (after, signal) => feed.items(after, signal), close: async () => {} };
   }
-  for (const note of coldNotes(bot)) log.info(note);
   const { name, ...definition } = exchange;
   const { symbols } = universe;
+  const warmUpBars = warmUpOfSession(bot, timeframe.ms);
   const closing = new AbortController();
   const market = openExchange(name, definition, closing.signal, connect);
   const close = async (): Promise<void> => {
@@ -142,6 +138,7 @@ export async function openFeed(
         symbols,
         timeframe,
         after,
+        warmUpBars,
         signal,
         onTrouble: (text) => log.warn(`${name}: ${text}`),
       }),

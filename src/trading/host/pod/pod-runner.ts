@@ -48,11 +48,7 @@ export class PodRunner {
       }),
       perform: (decision) => this.#perform(decision),
       onProgress: ({ events }) => metrics.count(events),
-      warmUp: () => {
-        const warmUp = this.#feed?.warmUp;
-        if (warmUp !== undefined) this.#options.bot.warmUp(warmUp);
-        return warmUp;
-      },
+      prepareWarmUp: (bars) => this.#options.bot.warmUp(bars),
       prepareBars: (step) => this.#prepareBars(step),
       write: (batch) => this.#write(batch),
     });

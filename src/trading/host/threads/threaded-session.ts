@@ -2,7 +2,6 @@ import { msSince, thisMoment, type Moment } from '../../../base/elapsed.ts';
 import { readChangedSpec } from '../../../bots/hosted.ts';
 import type { Bot } from '../../../bots/load-bot.ts';
 import { prepare } from '../../../bots/prepare.ts';
-import { coldNotes } from '../../../bots/warm-up.ts';
 import { parseTimeframe } from '../../../market/timeframe.ts';
 import { liveSessionFeed } from '../../live-session-feed.ts';
 import { replaySessionFeed } from '../../replay-feed.ts';
@@ -12,6 +11,7 @@ import type { SessionFeed } from '../../feed.ts';
 import type { SessionBatch, SessionInput } from '../../session-events.ts';
 import { newLife } from '../../session-life.ts';
 import type { TradingSession } from '../../trading-session.ts';
+import { warmUpOfSession } from '../../warm-up-of-session.ts';
 import { HostedSession } from '../hosted-session.ts';
 import type { SessionWork, TaskBatch, WorkerCalls } from './session-work.ts';
 
@@ -97,11 +97,7 @@ class ThreadedSession {
       failsWhenRuined: false,
       // The worker holds the claim, and paper sessions need no license.
       observe: () => ({ isLicensed: true, isClaimFresh: true }),
-      warmUp: () => {
-        const { warmUp } = feed;
-        if (warmUp !== undefined) run.warmUp(warmUp);
-        return warmUp;
-      },
+      prepareWarmUp: (bars) => run.warmUp(bars),
       prepareBars: async (step) => {
         this.#hosted.noteGaps();
         await this.#updateSupervision();
@@ -182,8 +178,10 @@ async function openFeed(
     return replaySessionFeed(job, timeframe, notes, speed);
   }
   const { exchange } = live;
-  const source = { exchange, symbols: universe.symbols, timeframe: timeframe.name };
-  return liveSessionFeed(() => ports.live(source), exchange, timeframe, coldNotes(bot));
+  const { symbols } = universe;
+  const warmUpBars = warmUpOfSession(bot, timeframe.ms);
+  const source = { exchange, symbols, timeframe: timeframe.name, warmUpBars };
+  return liveSessionFeed(() => ports.live(source), exchange, timeframe);
 }
 
 function restore(
