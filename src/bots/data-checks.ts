@@ -12,7 +12,7 @@ import { fieldsOf } from './fields.ts';
 import type { BotCheck, DataSource } from './load-bot.ts';
 import { volumeUse } from './prepare.ts';
 import { dataSchema, universeSchema } from './spec.ts';
-import { describeWarmUp, hasIndicators, warmUpNeed, type WarmUpReport } from './warm-up.ts';
+import { describeWarmUp, hasIndicators, warmUpNeed, type WarmUpReport } from './warm-up-need.ts';
 
 export interface DataCheck {
   readonly problems: readonly Problem[];

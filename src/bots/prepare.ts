@@ -16,7 +16,7 @@ import { modelRuntime } from './models/runtime.ts';
 import type { Bot } from './load-bot.ts';
 import { engineConfig } from './spec.ts';
 import { lockOf } from './spec-lock.ts';
-import { hasIndicators, warmUpNeed } from './warm-up.ts';
+import { hasIndicators, warmUpNeed } from './warm-up-need.ts';
 
 export interface PrepareOptions {
   readonly catalogueDir: string;

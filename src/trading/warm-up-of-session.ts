@@ -1,5 +1,5 @@
 import type { Bot } from '../bots/load-bot.ts';
-import { warmUpNeed } from '../bots/warm-up.ts';
+import { warmUpNeed } from '../bots/warm-up-need.ts';
 import { mostWarmUpBars } from './session-events.ts';
 
 /**

@@ -125,8 +125,8 @@ test('a trial of a sweep has the figures of a backtest in the same window', asyn
   }
 });
 
-describe('the lock covers the bars before the window', () => {
-  test('if declared indicators see them', async () => {
+describe('the lock', () => {
+  test('covers the bars before the window if declared indicators see them', async () => {
     writeBars('other', (row, at) => (at === 3 ? row.replace(/[^,]*$/, '7') : row));
     const before = await backtest(bot(OWN));
     const after = await backtest(bot(OWN, { data: 'other' }));
@@ -135,7 +135,7 @@ describe('the lock covers the bars before the window', () => {
     expect(Object.keys(before.lock.warm_up!)).toEqual(['X']);
   });
 
-  test('and names the symbol in which they changed', async () => {
+  test('fails to verify if the bars before the window changed, and names their symbol', async () => {
     expect((await inProcess(['backtest', bot(OWN), '--write-lock'])).code).toBe(0);
     const { code, stderr } = await inProcess([
       'backtest',
@@ -148,7 +148,7 @@ describe('the lock covers the bars before the window', () => {
     });
   });
 
-  test('and not for a strategy without declared indicators, or a window from the first bar', async () => {
+  test('has no such bars without declared indicators, or if the window begins with the data', async () => {
     expect((await backtest(bot(EMPTY))).lock).not.toHaveProperty('warm_up');
     expect((await backtest(bot(OWN, { window: '' }))).lock).not.toHaveProperty('warm_up');
   });
