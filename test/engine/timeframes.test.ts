@@ -19,7 +19,7 @@ import type { BarSeries, Series } from '../../src/engine/series/declared-series.
 import { stepsOf } from '../../src/engine/steps.ts';
 import { defineStrategy } from '../../src/engine/strategy.ts';
 import type { StrategyContext } from '../../src/engine/strategy.ts';
-import { allocateBars, BAR_COLUMNS, barsFromRows } from '../../src/market/bars.ts';
+import { allocateBars, BAR_COLUMNS, barsFromRows, sliceBars } from '../../src/market/bars.ts';
 import type { Bars } from '../../src/market/bars.ts';
 import { bucketOf } from '../../src/market/periods.ts';
 import { resample } from '../../src/market/resample.ts';
@@ -45,17 +45,26 @@ function hours(seed: number, length = 24 * 40, share = 0.8): Bars {
 interface Watch<I> {
   readonly markets: readonly Bars[];
   readonly isLive: boolean;
+  /** Time of the first bar of the run; earlier bars only feed its indicators. */
+  readonly from?: number;
   readonly declare: (instruments: readonly [BarSeries, ...BarSeries[]]) => I;
   readonly wakeOn?: (indicators: I) => Condition;
   readonly onBar: (context: StrategyContext<never, I>) => void;
 }
 
 /** Runs a strategy over hours, in slices or step by step. */
-function watch<I>({ markets, isLive, declare, wakeOn, onBar }: Watch<I>): Engine {
-  const instruments = markets.map((history, at) => ({ symbol: 'ABC'.charAt(at), bars: history }));
+function watch<I>({ markets, isLive, from, declare, wakeOn, onBar }: Watch<I>): Engine {
+  const instruments = markets.map((history, at) => {
+    const first = from === undefined ? 0 : history.time.findIndex((time) => time >= from);
+    return {
+      symbol: 'ABC'.charAt(at),
+      bars: sliceBars(history, first, history.length),
+      warmUp: sliceBars(history, 0, first),
+    };
+  });
   const engine = new Engine({
     instruments: isLive
-      ? instruments.map(({ symbol }) => ({ symbol, bars: allocateBars(0) }))
+      ? instruments.map(({ symbol, warmUp }) => ({ symbol, warmUp, bars: allocateBars(0) }))
       : instruments,
     strategy: defineStrategy({
       name: 'watcher',
@@ -121,6 +130,28 @@ describe.each([
       expect(seen.length).toBeGreaterThan(500);
       expect(seen).toEqual(expected);
     }
+  });
+
+  it('continue from the bars before the run', () => {
+    const from = START + 500 * HOUR;
+    const script = {
+      markets: [hours(21), hours(22)],
+      isLive,
+      declare: (instruments: readonly [BarSeries, ...BarSeries[]]) =>
+        instruments.map((one) => ema(one.on('1d').close, 3)),
+    };
+    const valuesFrom = (start?: number): number[][] => {
+      const values: number[][] = [];
+      watch({
+        ...script,
+        ...(start !== undefined && { from: start }),
+        onBar: ({ indicators }) => values.push(indicators.map(({ value }) => value)),
+      });
+      return values;
+    };
+    const values = valuesFrom(from);
+    expect(values.length).toBeGreaterThan(400);
+    expect(values).toEqual(valuesFrom().slice(-values.length));
   });
 
   it('feed indicators that equal those over resampled data', () => {
@@ -200,6 +231,7 @@ describe.each(CONDITIONS)('a strategy that wakes on %s', (_, wakeOn, holds) => {
         sma(asset.on('1d').close, 5),
       ],
     };
+    const from = START + 200 * HOUR;
     const timeOf = ({ instruments }: Pick<StrategyContext, 'instruments'>): number =>
       Math.max(...instruments.map(({ time }) => (time > 0 ? time : 0)));
     const expected: number[] = [];
@@ -211,6 +243,9 @@ describe.each(CONDITIONS)('a strategy that wakes on %s', (_, wakeOn, holds) => {
     watch({ ...script, wakeOn, onBar: (context) => calls.push(timeOf(context)) });
     expect(calls.length).toBeGreaterThan(3);
     expect(calls).toEqual(expected);
+    const later: number[] = [];
+    watch({ ...script, from, wakeOn, onBar: (context) => later.push(timeOf(context)) });
+    expect(later).toEqual(expected.filter((time) => time >= from));
   });
 });
 
