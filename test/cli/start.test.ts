@@ -9,14 +9,16 @@ const ROOT = join(import.meta.dirname, '../..');
 /** Writes the URL of each module that Node resolves, except built-in modules. */
 const RECORDER = `data:text/javascript,${encodeURIComponent(`
   import { registerHooks } from 'node:module';
-  import { writeSync } from 'node:fs';
+  let loaded = '';
   registerHooks({
     resolve(specifier, context, next) {
       const found = next(specifier, context);
-      if (!found.url.startsWith('node:')) writeSync(2, 'loaded ' + found.url + '\\n');
+      if (!found.url.startsWith('node:')) loaded += 'loaded ' + found.url + '\\n';
       return found;
     },
   });
+  // Waits while the pipe is full, unlike fs.writeSync().
+  process.on('exit', () => process.stderr.write(loaded));
 `)}`;
 
 async function loadedBy(...args: string[]): Promise<string[]> {
