@@ -151,7 +151,6 @@ test.concurrent('keeps running until the venue confirms that no order is open, h
 test.concurrent('reports an order that may be open as not verified, and the next process cancels it', async (context) => {
   const world = await newWorld(context);
   const { exchange, server, bar } = world;
-  server.claimSeconds = 1;
   const run = await world.begin({ times: { cancelWithinMs: 300 } });
   await bar(ACTS.limit);
   await vi.waitFor(() => expect(exchange.orders).toHaveLength(1), soon);
@@ -193,7 +192,6 @@ test.concurrent('a strategy that fails on a simulated venue leaves no order work
 test.concurrent('fails if its log is lost, and leaves no order open', async (context) => {
   const world = await newWorld(context);
   const { exchange, server, bar } = world;
-  server.claimSeconds = 1;
   const run = await world.begin();
   await bar(ACTS.buy);
   await vi.waitFor(() => expect(server.state?.positions).toEqual({ [BTC]: 1 }), soon);
@@ -236,7 +234,6 @@ test.concurrent('a strategy from a bundle of files trades on a simulated venue, 
 test.concurrent('a second process of a deployment is rejected by the lock, or by the claim, before it trades', async (context) => {
   const world = await newWorld(context);
   const { exchange, server, bar } = world;
-  server.claimSeconds = 1;
   const first = await world.begin();
   await expect(world.run().done).rejects.toMatchObject({
     code: 'conflict',
@@ -267,6 +264,7 @@ test.concurrent('places no orders while the server is unreachable, and reports a
   for (let i = 0; i < 20; i += 1) await bar(i === 10 ? ACTS.buy : 100);
   expect((await run.get('/readyz')).status).toBe(503);
   server.isAway = false;
+  server.claimSeconds = 30;
   await run.logged('new orders are accepted again');
   await bar(ACTS.sell);
   await vi.waitFor(() => {
@@ -412,7 +410,6 @@ test.concurrent('a withdrawal latches the session until a person re-enables the 
   exchange.setBalance('BTC', 1);
   exchange.setBalance('USDT', 900);
   await run.logged('the holdings at the venue match the session');
-  server.claimSeconds = 1;
   run.stop();
   await run.done;
   const again = await world.begin({ times });
@@ -484,13 +481,13 @@ test.concurrent('an answer with an older database epoch than the newest known on
 test.concurrent('places no order twice after it was killed before the response to an order is recorded', async (context) => {
   const world = await newWorld(context);
   const { exchange, server, bar } = world;
-  server.claimSeconds = 1;
   const child = await world.beginProcess();
   exchange.fail('POST /order', { kind: 'lost_after' });
   const before = exchange.asked.length;
   await bar(ACTS.buy);
   await exchange.receives('POST /order', before);
   await child.kill();
+  server.expireClaim();
   expect(exchange.orders).toHaveLength(1);
   const run = await world.begin();
   await run.logged('resumed: 1 steps');

@@ -22,6 +22,8 @@ export interface TestServer {
   hold: boolean;
   /** Takes the claim away, for another instance. */
   readonly fence: () => void;
+  /** Ends the claim, as time would after its process was killed. */
+  readonly expireClaim: () => void;
   readonly reports: RunnerReport[];
   /** Events of the recorded batches, in order. */
   readonly events: NonNullable<RunnerReport['batch']>['events'];
@@ -51,8 +53,7 @@ export async function startTestServer(token: string): Promise<TestServer> {
     const isOwn = owner === report.instance_id;
     const isAllowed = report.epoch === null ? isOwn || claimedUntil <= now : isOwn;
     if (!isAllowed) {
-      const seconds = Math.max(1, Math.ceil((claimedUntil - now) / 1000));
-      return [409, problem('conflict', 'fenced'), { 'retry-after': String(seconds) }];
+      return [409, problem('conflict', 'fenced'), { 'retry-after': '1' }];
     }
     if (report.epoch === null) epoch += 1;
     owner = report.instance_id;
@@ -101,6 +102,9 @@ export async function startTestServer(token: string): Promise<TestServer> {
     fence() {
       owner = 'another';
       claimedUntil = performance.now() + 60_000;
+    },
+    expireClaim() {
+      claimedUntil = 0;
     },
     reports: [],
     events: [],
