@@ -8,6 +8,7 @@ import type { SessionState, WorkingOrder } from '../../src/events/session-state.
 import { stateAt } from '../../src/events/snapshot.ts';
 import { verifyEvents } from '../../src/events/verify-events.ts';
 import { openStorage, type Storage } from '../../src/storage/storage.ts';
+import { runs } from '../length.ts';
 import { DATABASES, newDatabase, type TestDatabase } from '../storage/databases.ts';
 import { addBot, CREATED } from './bots.ts';
 
@@ -236,7 +237,7 @@ describe.each(DATABASES)('packed bars on %s', (kind) => {
           (await readHead(storage.read, plain)).recorded_at,
         );
       }),
-      { numRuns: 12 },
+      { numRuns: runs(12) },
     );
   });
 
