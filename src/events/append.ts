@@ -62,7 +62,9 @@ async function append(
 ): Promise<ChainHead> {
   if (events.length === 0) return readHead(tx, bot_id);
   const heads = cachedHeads(tx);
-  let before = heads.get(bot_id) ?? (await readHead(tx, bot_id));
+  let before: CachedHead = heads.get(bot_id) ?? (await readHead(tx, bot_id));
+  // Only a complete append proves what `packing` then says of the stored events.
+  heads.delete(bot_id);
   let added = buildRows(bot_id, before, now, events);
   if (!(await moveHead(tx, bot_id, before, added.head))) {
     before = await readHead(tx, bot_id);
@@ -70,7 +72,7 @@ async function append(
     await moveHead(tx, bot_id, before, added.head);
   }
   const { rows, head } = added;
-  const { packing = { bases: new Map() } }: CachedHead = before;
+  const { packing = { bases: new Map() } } = before;
   await insertRows(tx, await packSome(rows, packing));
   heads.set(bot_id, { ...head, packing });
   notifyOfClock(rows);

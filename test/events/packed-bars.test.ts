@@ -10,7 +10,7 @@ import { verifyEvents } from '../../src/events/verify-events.ts';
 import { openStorage, type Storage } from '../../src/storage/storage.ts';
 import { runs } from '../length.ts';
 import { DATABASES, newDatabase, type TestDatabase } from '../storage/databases.ts';
-import { addBot, CREATED } from './bots.ts';
+import { addBot, CREATED, tick } from './bots.ts';
 
 const NOW = Date.parse('2026-02-03T04:05:06.007Z');
 const MINUTE = 60_000;
@@ -314,5 +314,30 @@ describe.each(DATABASES)('packed bars on %s', (kind) => {
       if (n % 3 === 0) await storage.write((tx) => appendSessionEvents(tx, bot, NOW, batch));
     }
     expect(await verifyEvents(storage.read, bot)).toMatchObject({ fault: undefined });
+  });
+
+  test('survive a write that the database stops after it has stored them', async () => {
+    const both = [await newBot(), await newBot()];
+    const run = { version: 1, run_id: 'a', occurred_at: NOW };
+    const begin = batchesOf([])[0]!;
+    const [first, second] = [quiet(2)[1]!, { ...quiet(1)[0]!, close: 5 }];
+    const account = next(BEGIN, first);
+    const all = [...eventsOf(first, account), ...eventsOf(second, next(account, second))];
+    for (const bot of both) {
+      await storage.write((tx) => appendEvents(tx, bot, NOW, begin));
+      const last = `bot_id = '${bot}' and seq = 2`;
+      await database.execute(`insert into bot_events
+        select bot_id, 7, event_id, version, run_id, kind, occurred_at, recorded_at, causation_id,
+          payload, prev_hash, hash from bot_events where ${last}`);
+      await expect(storage.write((tx) => appendSessionEvents(tx, bot, NOW, all))).rejects.toThrow(
+        /unique/i,
+      );
+      await database.execute(`delete from bot_events where bot_id = '${bot}' and seq = 7`);
+    }
+    for (const bot of both) {
+      await storage.write((tx) => appendSessionEvents(tx, bot, NOW, all));
+      await storage.write((tx) => appendSessionEvents(tx, bot, NOW, [{ ...run, ...tick(1) }]));
+      expect(await verifyEvents(storage.read, bot)).toMatchObject({ fault: undefined });
+    }
   });
 });
