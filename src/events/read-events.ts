@@ -71,15 +71,13 @@ async function withPackedBars(
   rows: readonly BotEventsTable[],
   head: ChainHead,
 ): Promise<readonly BotEventsTable[]> {
-  const { kinds, limit, run_id } = range;
+  const { kinds, limit } = range;
   if (kinds.length > 0 && !kinds.includes(BARS) && !kinds.includes(STATE)) return rows;
   let after_seq = range.after_seq;
   let until_seq = Math.min(range.until_seq, head.seq);
   if (rows.length === limit && order === 'asc') until_seq = Math.min(until_seq, rows.at(-1)!.seq);
   if (rows.length === limit && order === 'desc') after_seq = Math.max(after_seq, rows[0]!.seq - 1);
-  const isGapless =
-    kinds.length === 0 && run_id === undefined && until_seq - after_seq <= rows.length;
-  if (isGapless || until_seq <= after_seq) return rows;
+  if (until_seq <= after_seq) return rows;
   const packed = await readPackedBars(db, { ...range, after_seq, until_seq }, order);
   if (packed.length === 0) return rows;
   const all = [...rows, ...packed].sort((a, b) => a.seq - b.seq);

@@ -340,4 +340,17 @@ describe.each(DATABASES)('packed bars on %s', (kind) => {
       expect(await verifyEvents(storage.read, bot)).toMatchObject({ fault: undefined });
     }
   });
+
+  test('do not verify at the places of other events', async () => {
+    const [packed, plain] = [await newBot(), await newBot()];
+    const batches = batchesOf(quiet(2));
+    await record(packed, batches);
+    await storage.write((tx) => appendEvents(tx, plain, NOW, batches.flat()));
+    await database.execute(`insert into bot_numbers
+        select max(bot_no) + 1, '${plain}' from bot_numbers;
+      insert into packed_bars (seq, recorded_at, bot_no, base, bars, hash, state)
+        select seq, recorded_at, (select max(bot_no) from bot_numbers), base, bars, hash, state
+        from packed_bars join bot_numbers using (bot_no) where bot_id = '${packed}'`);
+    expect((await verifyEvents(storage.read, plain)).fault).toBeDefined();
+  });
 });
