@@ -159,6 +159,29 @@ describe.each([
     expect(seen(script, ({ indicators }) => indicators.value)).toEqual(expected);
   });
 
+  it('indicators that combine the same instruments in another order are independent', () => {
+    const script = {
+      markets: { A: market(2, 60), B: market(3, 60), C: market(4, 60) },
+      isLive,
+      indicators: ({ instruments: [a, b, c] }: IndicatorContext) => [
+        difference(difference(a.close, b!.close), c!.close),
+        difference(a.close, difference(b!.close, c!.close)),
+      ],
+    };
+    const latest = [Number.NaN, Number.NaN];
+    const expected = seen(script, ({ instruments: [a, b, c] }) => {
+      if (a.fresh && b!.fresh && c!.fresh) {
+        latest[0] = a.close - b!.close - c!.close;
+        latest[1] = a.close - (b!.close - c!.close);
+      }
+      return [...latest];
+    });
+    expect(expected.at(-1)).not.toContain(Number.NaN);
+    expect(seen(script, ({ indicators }) => indicators.map(({ value }) => value))).toEqual(
+      expected,
+    );
+  });
+
   it('crossings are those of Crossover, which gets the newest values at every step', () => {
     const script = {
       markets: { A: market(5, 200), B: market(6, 200) },

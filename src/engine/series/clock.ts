@@ -221,7 +221,7 @@ export class JointClock extends FollowingClock {
   readonly #searched: Int32Array;
 
   constructor(sources: readonly Clock[]) {
-    super(sources.map(({ key }) => key).join('+'), sources[0]!.timeframe);
+    super(`(${sources.map(({ key }) => key).join('+')})`, sources[0]!.timeframe);
     this.sources = sources;
     this.#rows = sources.map(() => new Int32Array(64));
     this.#searched = new Int32Array(sources.length);
