@@ -1,9 +1,11 @@
+import { ServiceError } from '../base/errors.ts';
 import { readFigure, type RUN_FIGURES } from '../base/run-figures.ts';
 import type { EngineConfig } from '../engine/config.ts';
 import type { EngineInstrument } from '../engine/engine-setup.ts';
-import type { EngineSetup } from '../engine/engine-setup.ts';
+import type { EngineMemory } from '../engine/memory.ts';
 import type { Params, ParamValues } from '../engine/params.ts';
 import type { Signals } from '../engine/model-signals.ts';
+import type { SharedComputations } from '../engine/series/shared-computations.ts';
 import type { Strategy } from '../engine/strategy.ts';
 import { execute } from './execute.ts';
 import { quickStatistics, type QuickStatistics } from './statistics.ts';
@@ -68,7 +70,10 @@ export interface TrialSetup {
 }
 
 /** What the trials of a thread share, one after the other. */
-export type SharedByTrials = Required<Pick<EngineSetup, 'memory' | 'computations'>>;
+export interface SharedByTrials {
+  readonly memory: EngineMemory;
+  readonly computations: SharedComputations;
+}
 
 /** Runs one trial. Its error becomes its result, so that the other trials continue. */
 export async function runTrial(
@@ -84,6 +89,8 @@ export async function runTrial(
     const figures = quickStatistics(run, conventions);
     return { index, params, metrics: metricsFrom((name) => readFigure(figures, name)) };
   } catch (error) {
+    // The time limit may have ended a computation halfway.
+    if (error instanceof ServiceError && error.code === 'strategy_timeout') computations.clear();
     return { index, params, error: error instanceof Error ? error.message : String(error) };
   }
 }

@@ -41,4 +41,11 @@ export class SharedComputations {
       this.#bytes -= freed;
     }
   }
+
+  /** Drops all computations. */
+  clear(): void {
+    this.#kept.clear();
+    this.#bytes = 0;
+    this.coarse.clear();
+  }
 }
