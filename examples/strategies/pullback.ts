@@ -45,7 +45,7 @@ export default defineStrategy({
     trend: sma(asset.close, params.trend),
     strength: rsi(asset.close, params.period),
   }),
-  // Rising, and fallen: `onBar` is called at such bars, and after fills and ends of orders.
+  // `onBar` is called at bars that meet this condition, and after orders are filled or end.
   wakeOn: ({ close, trend, strength }, { lower }) =>
     all(above(close, trend), below(strength, lower)),
 

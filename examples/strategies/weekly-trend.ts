@@ -9,14 +9,14 @@ import {
 } from 'service-local/strategy';
 
 /**
- * Follows the trend of weeks with daily orders. With a calendar, a week is complete at the close of
+ * Follows the weekly trend with daily orders. With a calendar, a week is complete at the close of
  * its last session, and a day order ends with its session.
  */
 export default defineStrategy({
   name: 'weekly_trend',
   description: 'Holds while the weekly close is above its average; buys with day orders.',
   params: {
-    weeks: integer({ default: 20, min: 2, description: 'Weeks of the average.' }),
+    weeks: integer({ default: 20, min: 2, description: 'Length of the average in weeks.' }),
     share: number({
       default: 0.95,
       min: 0.01,
@@ -42,7 +42,7 @@ export default defineStrategy({
           for (const order of broker.working(asset)) broker.cancel(order);
           broker.target(asset, 0);
         }
-        // The end of an unfilled day order is an event, so this is called again.
+        // When a day order ends unfilled, `onBar` is called again.
         const isFlat = broker.position(asset) === 0 && broker.working(asset).length === 0;
         if (!isRising || !isFlat) return;
         broker.order({
