@@ -116,7 +116,7 @@ export function shortWarmUp({
   return {
     code: 'warm_up_short',
     severity: 'info',
-    issue: `The indicators need ${formatCountOf(neededWarmUp, 'bar')} before the window, but the data of ${worst.symbol} have ${worst.given}: they are not ready at its first bars.`,
+    issue: `The indicators need ${formatCountOf(neededWarmUp, 'bar')} before the window, but the data of ${worst.symbol} have ${worst.given}, so some indicators are not ready at the first bars of the window.`,
     evidence: Object.fromEntries(short.map(({ symbol, given }) => [symbol, given])),
     remedy: 'Load more history, or begin the window later.',
   };

@@ -29,7 +29,7 @@ export interface FindingsInput {
   readonly statistics: Statistics;
   /** Each has at least one bar. */
   readonly instruments: readonly JobInstrument[];
-  /** As in `BacktestJob`. */
+  /** See `BacktestJob`. */
   readonly neededWarmUp?: number | undefined;
   /** Equity at the end of buying and holding the instruments, see `holdEquity`. */
   readonly heldEquity: number;

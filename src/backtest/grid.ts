@@ -74,7 +74,7 @@ export function axesOf(strategy: Strategy, given: readonly AxisText[]): Axis[] {
 export class Grid {
   readonly #base: ParamValues<Params>;
   readonly #axes: readonly Axis[];
-  /** Number of the combination of each trial among all combinations. */
+  /** For each trial, the index of its combination among all combinations. */
   readonly #valid: Uint32Array;
   /** Number of combinations that the strategy's own `check` rejects, such as fast ≥ slow. */
   readonly skipped: number;

@@ -22,7 +22,7 @@ export interface BacktestJob {
   /** Length of a bar, ms. */
   readonly barMs: number;
   readonly instruments: readonly JobInstrument[];
-  /** Bars before the window that declared indicators need; undefined if there are none of either. */
+  /** Bars before the window that declared indicators need; undefined without such bars or indicators. */
   readonly neededWarmUp?: number | undefined;
   /** Outputs of the spec's models for these bars, if it has models. */
   readonly signals?: Signals | undefined;

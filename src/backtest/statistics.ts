@@ -99,7 +99,7 @@ export function statistics(run: RunFigures, conventions: Conventions): Statistic
   };
 }
 
-/** As `statistics`, without `var_95`, `cvar_95` and `turnover`: one pass over bars, samples and trades. */
+/** Like `statistics`, but without `var_95`, `cvar_95` and `turnover`: one pass over bars, samples and trades. */
 export function quickStatistics(run: RunFigures, conventions: Conventions): QuickStatistics {
   const reasons: Record<string, UndefinedReason> = {};
   const curve = equityFigures(run);
@@ -139,7 +139,7 @@ export function daysOf({ steps, time }: Pick<RunFigures, 'steps' | 'time'>): num
   return steps < 2 ? 0 : (time.at(-1)! - time[0]!) / DAY;
 }
 
-/** A yearly rate of an equity, where it is defined. */
+/** Returns a yearly rate, or the reason why it is undefined for this run and final equity. */
 function yearly(run: RunFigures, equity: number, figure: number): Figure {
   if (daysOf(run) < SHORTEST_ANNUAL_DAYS) return 'window_too_short';
   return equity > 0 ? figure : 'equity_not_positive';

@@ -43,7 +43,7 @@ export interface OwnStrategy extends StrategyModule {
   /** Its `create` throws, because the strategy only runs in its own thread, with `execute`. */
   readonly strategy: Strategy;
   readonly execute: Execute;
-  /** Undefined if it declares no indicators. */
+  /** Undefined if the strategy declares no indicators. */
   readonly declare?: DeclareIndicators | undefined;
   /** APIs that its modules used while they were loaded; see `StrategyTraces`. */
   readonly outside?: readonly string[] | undefined;

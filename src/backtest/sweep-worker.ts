@@ -31,7 +31,7 @@ const shared = {
   memory: new EngineMemory(),
   computations: new SharedComputations(columnBytes),
 };
-// The watchdog is a thread that starts for each trial. Built-in strategies always return.
+// The watchdog starts a thread for each trial. Built-in strategies always return, so they need none.
 const limited = 'module' in source ? setup : { ...setup, timeoutMs: Infinity };
 parentPort!.on('message', async (chunk: readonly Trial[]) => {
   for (const trial of chunk) {

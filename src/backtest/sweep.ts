@@ -11,7 +11,7 @@ export interface SweepOptions {
   readonly workers: number;
   /** Memory of one run, as in `StrategyLimits`. */
   readonly memoryMb: number;
-  /** Memory in which the workers together keep indicators for later trials. */
+  /** Memory of all workers together for the indicators that they keep for later trials. */
   readonly columnMb: number;
   readonly signal?: AbortSignal | undefined;
   /** Called with every result, in the order of completion. An error thrown here ends the sweep. */
@@ -31,10 +31,10 @@ export interface SweepThread {
  * end of the sweep, so that all workers finish at about the same time.
  */
 const CHUNK_SHARE = 1 / 4;
-/** Trials that are objects at a time, for each worker. */
+/** Maximum number of trials in a chunk, since a worker receives them as objects. */
 const MAX_CHUNK = 256;
 
-/** Trials to run: those of a grid with these indices. */
+/** Trials to run, as indices in a grid. */
 export interface SweepTrials {
   readonly grid: Grid;
   readonly pending: Uint32Array;

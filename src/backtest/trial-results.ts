@@ -5,7 +5,7 @@ const WIDTH = TRIAL_FIGURES.length;
 
 /**
  * Results of the trials of a sweep by index, as rows of numbers: a million of them take 112 MB. `null` is
- * stored as NaN, which no figure is.
+ * stored as NaN, which is never a figure.
  */
 export class TrialResults {
   readonly #grid: Grid;

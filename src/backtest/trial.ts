@@ -69,7 +69,7 @@ export interface TrialSetup {
   readonly timeoutMs: number;
 }
 
-/** What the trials of a thread share, one after the other. */
+/** Memory and computations that successive trials of a thread reuse. */
 export interface SharedByTrials {
   readonly memory: EngineMemory;
   readonly computations: SharedComputations;

@@ -9,15 +9,15 @@ const stuck = new Set<Worker>();
 const lockOf = (id: number): string => `service-local.thread.${id}`;
 
 /**
- * Runs `work` so that `endThread` waits for it. For native code that would end the process if its
- * thread were terminated, as DuckDB does.
+ * Runs `work` so that `endThread` waits for it. Needed for native code, such as DuckDB, that would end
+ * the process if its thread were terminated.
  */
 export async function beforeThreadEnds<T>(work: () => Promise<T>): Promise<T> {
   if (isMainThread) return work();
   return locks.request(lockOf(threadId), { mode: 'shared' }, work);
 }
 
-/** Terminates a thread, once no `beforeThreadEnds` runs in it. */
+/** Terminates a thread once its calls of `beforeThreadEnds` have finished. */
 export async function endThread(thread: Worker): Promise<void> {
   stuck.add(thread);
   await locks.request(lockOf(thread.threadId), () => terminate(thread));

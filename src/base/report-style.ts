@@ -3,7 +3,7 @@ import { THEME_CSS } from './theme.ts';
 /** Maximum number of rows of a table when printed. */
 export const PRINTED_ROWS = 60;
 
-/** Colors of the lines of indicators: for the light and the dark scheme, at least 4.5 to 1 on paper. */
+/** Colors of indicator lines for the light and the dark scheme. The contrast to the background is at least 4.5 to 1. */
 const LINES = [
   ['#9d174d', '#f9a8d4'],
   ['#b45309', '#fbbf24'],

@@ -1,6 +1,6 @@
 /**
- * Returns the first index from `from` on whose value is at least `wanted`, or the length. Takes few
- * steps if it is near.
+ * Returns the first index from `from` on whose value is at least `wanted`, or the length. It is
+ * fast if that index is near `from`.
  *
  * @param values ascending
  */

@@ -54,7 +54,7 @@ export function parseSpec(text: string, file: string, isStored = false): ParsedS
 export function readSpec(file: string): ParsedSpec {
   const bytes = readBytes(file);
   if (DATA_FILE.test(file)) {
-    const message = `this is a data file: \`service-local data import ${file}\` checks it and stores its bars, and data.source of a bot file names it`;
+    const message = `this is a data file, not a bot file: import it with \`service-local data import ${file}\`, or name it in data.source of a bot file`;
     return unreadable(file, 'not_a_bot', message);
   }
   if (typeof bytes === 'string') return unreadable(file, 'file_too_large', bytes);

@@ -101,7 +101,7 @@ export async function prepare(bot: Bot, options: PrepareOptions): Promise<Prepar
   };
 }
 
-/** The bars of a dataset behind those before them, so that indicators read both in one column. */
+/** Puts the bars of a dataset directly after those before its window, so that indicators read both as one column. */
 function inOneColumn({ bars, warmUp }: Dataset): Pick<JobInstrument, 'bars' | 'warmUp'> {
   if (warmUp === undefined || warmUp.bars.length === 0) return { bars };
   const { length } = warmUp.bars;

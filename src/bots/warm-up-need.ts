@@ -7,7 +7,7 @@ import { engineConfig } from './spec.ts';
 
 /** History that the declared indicators of a bot need before its run, in bars. */
 export interface WarmUpNeed {
-  /** Bars with which all are ready at the first bar of the run, and at the one before it. */
+  /** Bars with which all are ready one bar before the first bar of the run. */
   readonly needed: number;
   readonly indicators: readonly IndicatorNeed[];
 }
@@ -17,7 +17,7 @@ interface IndicatorNeed {
   readonly indicator: string;
   /** Bars until it is ready. */
   readonly ready: number;
-  /** Bars before which others have an influence below 1e-9; null if all bars have more. */
+  /** Bars after which the influence of older ones is below 1e-9; null if no such number is known. */
   readonly settled: number | null;
 }
 
@@ -60,7 +60,7 @@ export interface WarmUpReport extends WarmUpNeed {
   readonly given: Readonly<Record<string, number>>;
 }
 
-/** Sentences about the bars before a window, and indicators that depend on more of them. */
+/** Returns sentences about the bars before a window, and about indicators that depend on more of them. */
 export function describeWarmUp(
   { needed, indicators }: WarmUpNeed,
   given: WarmUpReport['given'],

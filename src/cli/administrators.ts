@@ -60,7 +60,7 @@ export async function createFactors(
   return { ...factors, totp_last_step: await confirmApp(context, totp_secret, otpauth_uri) };
 }
 
-/** Prompts for a password until it is acceptable and was repeated without a difference. */
+/** Prompts for a new password and its repetition until it is acceptable and both are equal. */
 async function confirmPassword(context: Context, message: string): Promise<string> {
   const { passwordProblem } = await import('../identity/password.ts');
   for (;;) {

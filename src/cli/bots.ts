@@ -155,7 +155,7 @@ export interface BotFile {
   /** Source code and models, as in `Bundle`. */
   readonly files?: Readonly<Record<string, string>> | undefined;
   readonly source: SourceDocument;
-  /** What the bot still lacks before it can trade. */
+  /** Changes that the bot needs before it can trade. */
   readonly notes?: readonly string[];
 }
 

@@ -7,8 +7,8 @@ export interface OtherServer {
 }
 
 /**
- * Describes that something, such as a variable, overrides the server that the user file names, which
- * `license enroll` writes; undefined if nothing does.
+ * Describes the setting, such as an environment variable, that overrides the server in the user file,
+ * which `license enroll` writes. Returns undefined if none does.
  */
 export function findOtherServer(
   [used, ...lesser]: SettingSources['server_url'],

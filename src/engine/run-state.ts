@@ -155,7 +155,8 @@ export class RunState {
    * @throws RangeError after the first bars.
    */
   warmUp(bars: Readonly<Record<string, Bars>>): void {
-    if (this.stepCount > 0) throw new RangeError('bars before the run must come before its bars');
+    if (this.stepCount > 0)
+      throw new RangeError('bars before the run must be set before its first step');
     for (const { index, symbol } of this.instruments) {
       if (Object.hasOwn(bars, symbol)) this.withWarmUp[index] = bars[symbol]!;
     }

@@ -38,7 +38,7 @@ export async function appendEvents(
   return append(tx, { bot_id, events }, now, async (rows) => rows);
 }
 
-/** As `appendEvents`, and packs the events of bars; reading them returns the same events. */
+/** Like `appendEvents`, but packs the events of bars; reading them returns the same events. */
 export async function appendSessionEvents(
   tx: Db,
   bot_id: string,
@@ -80,7 +80,7 @@ async function append(
   return { seq: head.seq, hash: head.hash };
 }
 
-/** The head that a log has also fixes what is known of its earlier events. */
+/** As long as the head of a log is unchanged, the known facts about its events are valid, too. */
 interface CachedHead extends TimedHead {
   readonly packing?: Packing;
 }
@@ -165,7 +165,7 @@ function isSnapshotDue(before: ChainHead, after: ChainHead): boolean {
   return Math.floor(after.seq / SNAPSHOT_EVERY) > Math.floor(before.seq / SNAPSHOT_EVERY);
 }
 
-/** Alerts of a clock that was set back; other rows cause none. */
+/** Raises an alert for each row that records a clock that was set back. */
 function notifyOfClock(rows: readonly BotEventsTable[]): void {
   for (const { kind } of rows) {
     if (kind === CLOCK_SET_BACK) {

@@ -37,7 +37,7 @@ export interface PackedContext {
   readonly prev_hash: string;
 }
 
-/** Longer differences are not worth it: the event becomes the next base. */
+/** Longer differences save too little: the event becomes the next base. */
 const MAX_DIFFERENCE = 300;
 
 /** Packs a `data.bars` event and the state after it, if any; undefined if that would lose anything. */

@@ -52,7 +52,7 @@ export function sliceBars(bars: Bars, from: number, to: number): Bars {
   };
 }
 
-/** Returns the bars of both, which share memory with them if they are adjacent in it. */
+/** Concatenates bars. The result shares their memory if they are adjacent in it; otherwise it is a copy. */
 export function followedBy(before: Bars, after: Bars): Bars {
   if (after.length === 0) return before;
   const isAdjacent = BAR_COLUMNS.every((name) => {

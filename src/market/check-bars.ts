@@ -267,5 +267,5 @@ function rowsRemedy(report: CheckReport): string {
   }
   return 2 * (report.counts.backward_time ?? 0) > report.rows
     ? 'Sort the file oldest first.'
-    : 'More than half of the rows are bad, so that --repair drop does not apply: correct the file, or name its columns with --columns.';
+    : 'More than half of the rows are bad, so --repair drop is rejected: correct the file, or name its columns with --columns.';
 }

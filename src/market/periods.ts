@@ -17,7 +17,7 @@ export function bucketOf(time: number, { name, ms }: Timeframe): { start: number
   return { start, end: start + ms };
 }
 
-/** Most sessions of the longer timeframes. */
+/** Maximum number of sessions in a bar of the longer timeframes. */
 const SESSIONS_EACH: Readonly<Record<string, number>> = { '1w': 5, '1mo': 23 };
 
 /** A stretch of time whose bars form one longer bar. */
@@ -34,8 +34,8 @@ export interface Period {
 
 /**
  * Divides time into the periods of a timeframe: UTC buckets, or with a calendar its sessions. Then
- * days, weeks and months consist of whole sessions, and have the times of their UTC buckets, as daily
- * data have. Shorter periods begin at the open of a session; its last one ends with it.
+ * days, weeks and months consist of whole sessions, and have the times of their UTC buckets, as in
+ * daily data. Shorter periods are counted from the open of a session; the last one ends with it.
  */
 export class Periods {
   readonly timeframe: Timeframe;

@@ -85,7 +85,7 @@ export async function readBars(path: string, options: ReadOptions = {}): Promise
 /** Rows of times before the window; none unless all rows after them are in the window. */
 function rowsBefore(bars: Bars, { bars: inWindow, rowOf }: FileBars, from: number): Bars {
   const first = rowOf(0) - 1;
-  // Rows that are not adjacent were moved over those before them.
+  // If the rows of the window are not adjacent, moving them together has overwritten others.
   const isAdjacent = rowOf(inWindow.length - 1) - first === inWindow.length;
   const isBefore = bars.time.subarray(0, first).every((time) => time < from);
   return sliceBars(bars, 0, isAdjacent && isBefore ? first : 0);

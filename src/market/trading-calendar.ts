@@ -46,7 +46,7 @@ export class TradingCalendar {
     return this.#sessions[this.#count((session) => session.date < date) - 1]!.close;
   }
 
-  /** Number of sessions for which a claim holds that holds for all earlier ones, too. */
+  /** Number of sessions that satisfy `holds`, which must be true for all sessions before one that does. */
   #count(holds: (session: Session) => boolean): number {
     let [from, to] = [0, this.#sessions.length];
     while (from < to) {

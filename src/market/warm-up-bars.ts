@@ -9,7 +9,7 @@ import { barSpacing, timeframeOfSpacing, type Timeframe } from './timeframe.ts';
 import type { TradingCalendar } from './trading-calendar.ts';
 
 interface WarmUpOptions {
-  /** `drop` skips bad rows; by default, only the bars after the last one are used. */
+  /** `drop` skips bad rows; by default, only the bars after the last bad row are used. */
   readonly repair?: 'drop' | undefined;
   /** Timeframe of the bars in the file; undefined if they are irregular. */
   readonly own: Timeframe | undefined;
@@ -37,7 +37,7 @@ export function warmUpBars(
   const good = goodBars(before, tooLong, repair);
   const notes =
     good.length < before.bars.length && repair === undefined
-      ? ['Indicators do not use the bars before the last bad row before the window.']
+      ? ['Before the window, indicators use only the bars after the last bad row.']
       : [];
   if (own?.name === timeframe.name && hasOtherSpacing(good, own)) {
     return { bars: sliceBars(good, 0, 0), notes: [otherSpacing(window)] };
@@ -45,7 +45,7 @@ export function warmUpBars(
   if (own?.name === timeframe.name || good.length === 0) return { bars: good, notes };
   try {
     const bars = resample(good, timeframe, calendar);
-    // A bar that began before the window continues in it, so its part before is no bar.
+    // A bar that began before the window continues in it, so its earlier part is not a whole bar.
     const isWhole = bars.time[bars.length - 1]! < window.time[0]!;
     return { bars: sliceBars(bars, 0, isWhole ? bars.length : bars.length - 1), notes };
   } catch (error) {

@@ -47,7 +47,7 @@ export function prepareQuery<Values extends object, Row>(
   return async (db, values) => (await execute(db, values)).rows;
 }
 
-/** As `prepareQuery`, for a statement without `returning`; resolves to the count of changed rows. */
+/** Like `prepareQuery`, for a statement without `returning`; resolves to the count of changed rows. */
 export function prepareChange<Values extends object>(
   build: (db: Db, values: Values) => Compilable,
 ): (db: Db, values: Values) => Promise<number> {

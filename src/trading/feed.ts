@@ -44,8 +44,8 @@ export interface SessionFeed {
   /** Notes for the report, as sentences. */
   readonly notes: readonly string[];
   /**
-   * Iterates over steps, gaps and rejected bars until the data ends. All steps are preceded by the
-   * bars before them, if the feed has any.
+   * Iterates over steps, gaps and rejected bars until the data ends. Bars before the first step, if
+   * the feed has any, come first.
    *
    * @param after time of the last recorded step, ms since epoch; undefined for all steps.
    * @param signal iterating throws its reason.

@@ -15,7 +15,7 @@ export interface HoldingsCheck {
   readonly mismatches: readonly Mismatch[];
   /** Result of the last comparison, which the next one may confirm. */
   readonly suspected: readonly Mismatch[] | undefined;
-  /** Consecutive comparisons in which some holding was missing that was missing in the one before. */
+  /** Consecutive comparisons that lacked a holding which the comparison before lacked, too. */
   readonly suspicions: number;
   /** Whether missing holdings were present before, so that the bot may be latched. */
   readonly mayLatch: boolean;

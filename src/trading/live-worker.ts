@@ -17,7 +17,7 @@ export interface LiveSource {
   /** In the order of the universe. */
   readonly symbols: readonly string[];
   readonly timeframe: TimeframeName;
-  /** As in `LiveOptions`. */
+  /** See `LiveOptions`. */
   readonly warmUpBars?: number | undefined;
 }
 

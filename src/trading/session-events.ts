@@ -32,10 +32,10 @@ export type SessionInput =
   /** Calls `supervise`; the payload is the input without its kind. */
   | SupervisionInput;
 
-/** Bars of all instruments in an event `data.warm_up`, so that it fits into a report of a runner. */
+/** Maximum number of bars in an event `data.warm_up`, so that it fits into a report of a runner. */
 const MOST_WARM_UP_BARS = 4000;
 
-/** Bars of each instrument before a session that it records. */
+/** Maximum number of bars of each instrument that a session records from before its first step. */
 export function mostWarmUpBars(instruments: number): number {
   return Math.floor(MOST_WARM_UP_BARS / instruments);
 }

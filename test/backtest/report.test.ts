@@ -52,7 +52,7 @@ it('a long run has a page of bounded size that names the files with all data', (
   expect(page).toContain('equity.parquet contains all');
 });
 
-it('a long run with more lines than a chart has room for keeps the bound and says so', () => {
+it('a long run with more lines than a chart can hold stays within the size limit and reports the omitted lines', () => {
   const run = syntheticRun({ steps: 60_000, stepMs: 60_000, tradeEvery: 4 });
   const [bands] = syntheticIndicators(run.instruments[0]!);
   const indicators = Array.from({ length: 20 }, (_, index) => ({
@@ -63,7 +63,7 @@ it('a long run with more lines than a chart has room for keeps the bound and say
   expect(page.length).toBeLessThan(10_000_000);
   expect(page).toContain('bollinger(close, 11, 2)');
   expect(page).not.toContain('bollinger(close, 12, 2)');
-  expect(page).toContain('16 lines of further indicators are not drawn.');
+  expect(page).toContain('Not drawn: 16 lines of further indicators.');
 });
 
 it('a page of many instruments says how many are omitted', () => {
@@ -271,7 +271,7 @@ describe('in a browser', { timeout: 30_000 }, () => {
         expect(await toggle(/strength/).innerText()).toContain(formatPrice(close[0]! - 20));
       });
 
-      it('draws them over the prices and below, and hides them by keyboard', async () => {
+      it('draws them over the prices and below them, and hides them by keyboard', async () => {
         // Prices, volume, strength and the axis of time.
         expect(await panes()).toBe(4);
         expect(await pixels('#prices', BANDS)).toBeGreaterThan(200);
@@ -313,7 +313,7 @@ describe('in a browser', { timeout: 30_000 }, () => {
       });
     });
 
-    it('draws prices as candles when near and as a line when far', async () => {
+    it('draws prices as candles when zoomed in and as a line when zoomed out', async () => {
       await open(renderReport(syntheticRun({ steps: 1500 })));
       const figure = page.locator('figure:has(#prices)');
       expect(await pixels('#prices', LIGHT_INK)).toBeGreaterThan(100);

@@ -94,7 +94,7 @@ const OWN = '{ module: ./own.ts }';
 const SMA = '{ name: sma_crossover, params: { fast: 5, slow: 20 } }';
 const EMPTY = '{ name: buy_and_hold }';
 
-test('a window has the events of a run over all bars that does not trade before', async () => {
+test('a run over a window has the events of a run over all bars that does not trade before the window', async () => {
   const window = await backtest(bot(OWN));
   const whole = await backtest(bot(OWN, { window: '' }), '-p', `idle=${FROM}`);
   expect(window.trades.count).toBeGreaterThan(5);
@@ -148,7 +148,7 @@ describe('the lock', () => {
     });
   });
 
-  test('has no such bars without declared indicators, or if the window begins with the data', async () => {
+  test('omits these bars without declared indicators, or if the window begins with the data', async () => {
     expect((await backtest(bot(EMPTY))).lock).not.toHaveProperty('warm_up');
     expect((await backtest(bot(OWN, { window: '' }))).lock).not.toHaveProperty('warm_up');
   });
@@ -162,7 +162,7 @@ describe('validate', () => {
     return { code, notes, warmUp: report!.warm_up };
   };
 
-  test('names the bars that are needed and given, and what depends on more', async () => {
+  test('reports how many bars are needed and present, and which indicators depend on more', async () => {
     const { code, notes, warmUp } = await validate(bot(OWN));
     expect(code).toBe(0);
     expect(notes).toEqual([
@@ -186,7 +186,7 @@ describe('validate', () => {
     expect(warmUp).toMatchObject({ needed: 20, given: { X: 8 } });
   });
 
-  test('reports an error in the declaration', async () => {
+  test('reports an error in the declaration of an indicator', async () => {
     writeFileSync(
       join(directory, 'bad.ts'),
       readFileSync(join(directory, 'own.ts'), 'utf8').replace(

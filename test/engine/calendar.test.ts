@@ -105,7 +105,7 @@ function valuesOf(
   return values;
 }
 
-it('a daily bar is known at the last bar of its session, also on a half day', () => {
+it('a daily bar is known at the last bar of its session, including a half day', () => {
   const closes = valuesOf(AROUND_HALF_DAY, (asset) => [asset.on('1d').close]).flat();
   const { close } = AROUND_HALF_DAY;
   expect(closes.slice(0, 6)).toEqual(Array.from({ length: 6 }, () => Number.NaN));
@@ -128,7 +128,7 @@ it('the pivots of hours are those of the session before', () => {
   }
 });
 
-it('the price weighted by volume begins again with each session, and leaves out other bars', () => {
+it('vwap restarts with each session and ignores bars outside sessions', () => {
   const sessions = [
     ['2024-11-27T14:30Z', 7],
     ['2024-11-29T14:30Z', 4],
@@ -145,13 +145,13 @@ it('the price weighted by volume begins again with each session, and leaves out 
   expect(values).toEqual(expected);
 });
 
-it('vwap() rejects a start of the session beside a calendar', () => {
+it('vwap() rejects sessionStart if there is a calendar', () => {
   expect(() => valuesOf(AROUND_HALF_DAY, (asset) => [vwap(asset, 60)])).toThrow(
     'vwap: omit sessionStart, since universe.calendar is XNYS',
   );
 });
 
-it('a run is rejected where the calendar has no sessions', () => {
+it('a run in years that the calendar does not cover is rejected', () => {
   const bars = hours(['1980-01-02T14:30Z', 3]);
   expect(() => valuesOf(bars, (asset) => [asset.on('1d').close])).toThrow(
     'the calendar XNYS covers 1990 to 2035, not 1980-01-02',

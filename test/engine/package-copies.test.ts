@@ -74,7 +74,7 @@ it('a condition of another version is rejected, too', async () => {
   );
 });
 
-it.each([5, true, {}])('%o is no condition', (wrong) => {
+it.each([5, true, {}])('wakeOn must not return %o', (wrong) => {
   const strategy = { name: 'x', description: '', params: {}, wakeOn: () => wrong as never };
   expect(() => run({ ...strategy, create: () => ({ onBar() {} }) })).toThrow(
     'wakeOn must return a condition, such as crossing(a, b)',

@@ -1,4 +1,4 @@
-/** What a chart of a run shows: the indicators that the strategy returned. */
+/** The indicators that a strategy returned, as the chart of its run shows them. */
 import { expect, it } from 'vitest';
 import { Engine } from '../../src/engine/engine.ts';
 import { adx } from '../../src/engine/indicators/adx.ts';
@@ -44,7 +44,7 @@ function returned(
 const scalesOf = (indicators: readonly ReturnedIndicator[]): string[] =>
   indicators.flatMap(({ lines }) => lines.map(({ name, scale }) => `${name}: ${scale}`));
 
-it('names indicators as the strategy did, with their parameters', () => {
+it('a returned indicator has the name that the strategy gave it, and its parameters', () => {
   const found = returned(({ instruments: [x] }) => ({
     fast: sma(x.close, 3),
     bands: bollinger(x.close, 4, 1.5),
@@ -74,7 +74,7 @@ it('names indicators as the strategy did, with their parameters', () => {
   expect(bare[0]!.lines[0]!.name).toBe('');
 });
 
-it('draws an average on the scale of its input, and has no scale for a direction', () => {
+it('an average is drawn on the scale of its input, and a direction is not drawn', () => {
   const found = returned(({ instruments: [x] }) => ({
     price: sma(x.high, 3),
     volume: sma(x.volume, 3),
@@ -93,7 +93,7 @@ it('draws an average on the scale of its input, and has no scale for a direction
   ]);
 });
 
-it('has the bar of each instrument at each entry', () => {
+it('an indicator has the bar of each of its instruments at each entry', () => {
   const found = returned(
     ({ instruments: [a, b] }) => ({
       both: correlation(a.close, b!.close, 2),
@@ -117,7 +117,7 @@ it('has the bar of each instrument at each entry', () => {
   expect([...second!.lines[0]!.values]).toEqual([Number.NaN, 1.5, 2.5, 3.5, 4.5, 5.5, 6.5, 7.5]);
 });
 
-it('has none for a strategy that declares nothing, or returns no series', () => {
+it('a strategy that declares nothing, or returns no series, has no returned indicators', () => {
   expect(returned(() => undefined)).toEqual([]);
   expect(returned(({ instruments: [x] }) => x)).toEqual([]);
 });

@@ -220,7 +220,7 @@ describe.each(CONDITIONS)('a strategy that wakes on %s', (_, wakeOn, holds) => {
     ['live', 1, true],
     ['in a backtest of two symbols', 2, false],
     ['live with two symbols', 2, true],
-  ])('is called exactly there %s', (__, count, isLive) => {
+  ])('is called at exactly these bars %s', (__, count, isLive) => {
     const markets = [hours(11), hours(12)].slice(0, count);
     const script = {
       markets,
@@ -274,13 +274,13 @@ describe('a timeframe is rejected', () => {
     expect(declaring(([asset]) => asset.on(name as TimeframeName))).toThrow(message);
   });
 
-  it('beside another one in an indicator', () => {
+  it('if another input of the same indicator has a different one', () => {
     expect(declaring(([asset]) => correlation(asset.close, asset.on('1d').close, 3))).toThrow(
       'an indicator has inputs of different timeframes',
     );
   });
 
-  it('in the run', () => {
+  it('if the strategy first requests it during the run', () => {
     expect(() =>
       watch({
         markets: [hours(1, 10)],
@@ -292,7 +292,7 @@ describe('a timeframe is rejected', () => {
   });
 });
 
-it('the own timeframe, and one that was declared before, are the same series', () => {
+it('on() returns the same series for the timeframe of the run, and for one declared before', () => {
   const declared: BarSeries[] = [];
   watch({
     markets: [hours(1, 10)],

@@ -131,7 +131,7 @@ function linesOfRepeated(drawn: GeneratedBot, rule: Rule): string[][] {
 }
 
 describe.each(RULES)('a bot that acts only when $name', (rule) => {
-  it('has the same events with own, declared and shared indicators, and if it wakes only then', () => {
+  it('has the same events with own, declared and shared indicators, and with wakeOn', () => {
     let saved = 0;
     let submitted = 0;
     for (const drawn of some(250, generatedBots())) {

@@ -102,7 +102,7 @@ function cut(symbol: string, bars: Bars, begin: number): EngineInstrument {
   };
 }
 
-it('a run after earlier bars equals a run over all of them that does not trade before', () => {
+it('a run with earlier bars equals a run over all bars that does not trade before its start', () => {
   let fills = 0;
   fc.assert(
     fc.property(fc.nat(), fc.integer({ min: 0, max: 40 }), fc.boolean(), (seed, days, isPair) => {
@@ -121,7 +121,7 @@ it('a run after earlier bars equals a run over all of them that does not trade b
   expect(fills).toBeGreaterThan(100);
 });
 
-it('bars before the run must come before its bars', () => {
+it('bars before the run are rejected after its first step', () => {
   const { bars, warmUp } = cut('X', market(1, 20), START + 9 * DAY);
   const engine = new Engine({
     instruments: [{ symbol: 'X', bars }],
@@ -132,7 +132,7 @@ it('bars before the run must come before its bars', () => {
   expect(() => engine.warmUp({ X: warmUp! })).toThrow(RangeError);
 });
 
-it('an indicator of indicators waits for each in turn, and hides those that it reads', () => {
+it('an indicator of an indicator needs the bars of both, and only the outer one is listed', () => {
   const indicators = ({ instruments: [a, b] }: { instruments: readonly BarSeries[] }) => [
     ema(rsi(a!.close, 14), 5),
     ratio(a!.close, b!.close),

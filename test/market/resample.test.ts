@@ -169,7 +169,7 @@ describe('in the calendar of an exchange', () => {
     ]);
   });
 
-  test('daily bars belong to the session of their date, and dates without one to none', () => {
+  test('daily bars belong to the session of their date; those of dates without a session are left out', () => {
     const days = [
       '2024-12-23',
       '2024-12-24',
@@ -183,7 +183,7 @@ describe('in the calendar of an exchange', () => {
     expect(periods(bars, '1mo')).toEqual(['2024-12-01 4', '2025-01-01 1']);
   });
 
-  test('hours from full hours count although the session begins at half past', () => {
+  test('bars that begin on the hour count although the session begins at half past', () => {
     const bars = flatBars(instants(Date.UTC(2024, 0, 2, 14), HOUR, 7));
     expect(periods(bars, '1d')).toEqual(['2024-01-02 7']);
     expect(() => periods(bars, '2h')).toThrow('spans two bars of 2h');

@@ -15,7 +15,7 @@ describe('a session', () => {
     ['in winter', 'XNYS', '2024-03-08', '2024-03-08', '14:30', '21:00'],
     ['after clocks went forward', 'XNYS', '2024-03-11', '2024-03-11', '13:30', '20:00'],
     [
-      'in the weeks between the changes of two continents',
+      'in the weeks between the clock changes of two continents',
       'XETR',
       '2024-03-11',
       '2024-03-11',

@@ -30,7 +30,7 @@ const NUMBERS_PER_RANGE = 3;
 const MAX_INSTRUMENTS = 50;
 const MAX_LINES = 24;
 
-/** Indicators whose lines of these names are the edges of a filled area. */
+/** Names of two lines of an indicator between which the area is filled. */
 const EDGES: readonly (readonly [string, string])[] = [
   ['spanA', 'spanB'],
   ['upper', 'lower'],
@@ -204,7 +204,7 @@ export function priceCharts(
     const omitted =
       linesOf(indicatorsOf(index, indicators, Infinity)).length - linesOf(shown).length;
     if (omitted > 0) {
-      sentences.push(`${formatCountOf(omitted, 'line')} of further indicators are not drawn.`);
+      sentences.push(`Not drawn: ${formatCountOf(omitted, 'line')} of further indicators.`);
     }
     return {
       symbol,
@@ -245,7 +245,7 @@ function chartIndicator(
 ): ChartIndicator {
   const { kind, lines, bars } = indicator;
   const edges = EDGES.find((pair) => pair.every((edge) => lines.some(({ line }) => line === edge)));
-  // The two edges of a filled area follow each other.
+  // The two edges of a filled area must be adjacent.
   const sorted = edges
     ? lines.toSorted((a, b) => edges.indexOf(a.line) - edges.indexOf(b.line))
     : lines;

@@ -25,7 +25,7 @@ export interface SweepReportInput {
   readonly currency: string;
   /** Number of trials with figures. */
   readonly finished: number;
-  /** The best of them in any order, one or more; all have the same parameters. */
+  /** The best finished trials in any order, at least one; all have the same parameter names. */
   readonly rows: readonly SweepRow[];
   /** Deflated Sharpe ratio of the row with the highest Sharpe ratio, if defined. */
   readonly deflated: DeflatedSharpe | undefined;

@@ -97,7 +97,7 @@ export const verb = defineVerb({
       context.cwd,
       options.out ?? `${context.settings.runs_dir}/${bot.spec.metadata.slug}/${runId}`,
     );
-    // From here on, Ctrl-C ends the run in good order.
+    // From here on, Ctrl-C ends the run gracefully.
     const { signal } = context;
     const total = Math.max(...job.instruments.map(({ bars }) => bars.length));
     const progress = context.progress('backtest', total);

@@ -57,7 +57,7 @@ export function openSpan(
 
 /**
  * Whether the host may be the only cause of a duration that is too long. A host that withholds most
- * of the time also slows what it runs, by up to a half, because the caches and the memory are shared.
+ * of the time also slows the test while it runs, up to twofold, because caches and memory are shared.
  */
 export function mayBeByHost(ms: number, netMs: number, mostMs: number): boolean {
   return netMs <= (ms > 2 * netMs ? 2 * mostMs : mostMs);

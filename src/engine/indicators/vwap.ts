@@ -54,7 +54,7 @@ export class Vwap implements Indicator {
  * Declares {@link Vwap}. `sessionStart` is in minutes after midnight UTC. With `universe.calendar`,
  * it restarts with each session of the exchange, and bars outside of sessions do not count.
  *
- * @throws RangeError for a `sessionStart` out of range, or beside a calendar.
+ * @throws RangeError if `sessionStart` is out of range, or is given although there is a calendar.
  */
 export function vwap(bars: BarSeries, sessionStart = 0): Series {
   if (bars.calendar !== '24/7' && sessionStart !== 0) {

@@ -55,7 +55,7 @@ export abstract class Clock {
     return this.cursor - this.#fresh[this.#place]!;
   }
 
-  /** Bars of an instrument that an entry consists of, at most. */
+  /** Maximum number of bars of an instrument in one entry. */
   get barsPerEntry(): number {
     return 1;
   }

@@ -9,7 +9,7 @@ import {
 } from '../../market/timeframe.ts';
 import { calendarOf, type CalendarName } from '../../market/trading-calendar.ts';
 
-/** The bars of a run. */
+/** Timeframe and calendar of the bars of a run. */
 export interface BarKind {
   /** Undefined if it is unknown; then no longer bars can be made. */
   readonly timeframe?: TimeframeName | undefined;
@@ -17,7 +17,7 @@ export interface BarKind {
   readonly calendar?: CalendarName | undefined;
 }
 
-/** Bars of a longer timeframe, made from the bars of an instrument as they come. */
+/** Bars of a longer timeframe, made from the bars of an instrument as they arrive. */
 export class CoarseBars {
   readonly timeframe: Timeframe;
   /** Bars of the instrument in the longest bar. */
@@ -42,7 +42,7 @@ export class CoarseBars {
     this.#resampler = new Resampler(periods);
   }
 
-  /** Bars that are not complete may follow the first `countAt(…)`. */
+  /** Bars after the first `countAt(…)` may be incomplete. */
   get bars(): Bars {
     return this.#resampler.bars;
   }

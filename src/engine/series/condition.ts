@@ -31,9 +31,9 @@ export type Condition = Readonly<{ [VERSION]: string }> &
   );
 
 /**
- * Returns what evaluates a condition.
+ * Returns the test that evaluates a condition.
  *
- * @throws TypeError if it is no condition; Error if another version of the package made it.
+ * @throws TypeError if it is not a condition; Error if another version of the package made it.
  */
 export function testOf(condition: Condition): Test {
   const version = (condition as Partial<Condition> | null)?.[VERSION];
@@ -137,7 +137,7 @@ export function crossedBelow(a: Series, b: Series | number): boolean {
     : a.value < b.value && a.previous >= b.previous;
 }
 
-/** Values by `from + step × stride`, so that one loop reads all series and constant numbers. */
+/** Values at the indices `from + step × stride`, so that one loop reads all series and constant numbers. */
 interface Operand {
   readonly column: Float64Array;
   readonly from: number;
@@ -182,7 +182,7 @@ class Crossing implements Test {
     const isAbove = this.#isAbove;
     const isBelow = this.#isBelow;
     marks.fill(0, 0, count);
-    // Most entries are on the side of the one before, which takes two comparisons.
+    // Most entries are on the same side as the one before; for these, two comparisons suffice.
     let side = fromA < 0 ? UNKNOWN : sideOf(as[fromA]!, bs[fromB]!);
     for (let at = 1; at <= count; at += 1) {
       const a = as[fromA + at]!;
@@ -200,7 +200,7 @@ class Crossing implements Test {
   }
 }
 
-/** Sides on which a value is of another one; unknown if one of them is missing. */
+/** Position of a value relative to another one; unknown if either is missing. */
 const UNKNOWN = 0;
 const ABOVE = 1;
 const BELOW = 2;

@@ -45,7 +45,7 @@ export interface Drawing {
   readonly scale: string;
 }
 
-/** For the engine only; the package does not export it. @throws TypeError if it is no series. */
+/** For the engine only; the package does not export it. @throws TypeError if it is not a series. */
 export let stateOf: (series: Series) => SeriesState;
 
 /**
@@ -128,7 +128,7 @@ export interface BarSeries {
    * Bars of a longer timeframe, such as `asset.on('1d')`. A bar exists once it is complete, at the
    * bar that reaches its end; if that one is missing, at the next bar.
    *
-   * @throws RangeError for a timeframe that is unknown, shorter, or no multiple of the own one; Error
+   * @throws RangeError for a timeframe that is unknown, shorter, or not a multiple of that of these bars; Error
    *   in the run.
    */
   on(timeframe: TimeframeName): BarSeries;
@@ -141,7 +141,7 @@ export type Lines<L extends string> = Readonly<Record<L, Series>>;
  * Returns the lines of an indicator over `inputs`, by name.
  *
  * @throws RangeError for invalid parameters, or inputs of different runs; TypeError if the first
- *   input is no series; Error after the declarations of a strategy, or for an engine of another
+ *   input is not a series; Error after the declarations of a strategy, or for an engine of another
  *   version.
  */
 export function declare<P extends readonly unknown[], M, L extends string>(
@@ -152,7 +152,7 @@ export function declare<P extends readonly unknown[], M, L extends string>(
   return engineOf(inputs[0]).declare(name, inputs, params);
 }
 
-/** @throws TypeError if it is no series; Error for an engine of another version. */
+/** @throws TypeError if it is not a series; Error for an engine of another version. */
 export function engineOf(series: Series | undefined): Declarations {
   const declarations = series?.[ENGINE];
   if (declarations === undefined) {
@@ -162,7 +162,7 @@ export function engineOf(series: Series | undefined): Declarations {
   return declarations;
 }
 
-/** @throws Error unless the strategy and the engine are of one version of the package. */
+/** @throws Error unless the strategy and the engine are of the same version of the package. */
 export function checkCopies(strategy: string, engine: string): void {
   if (strategy === engine) return;
   throw new Error(

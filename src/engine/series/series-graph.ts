@@ -81,7 +81,7 @@ export class SeriesGraph {
     });
   }
 
-  /** Whether any series moves other than with each bar of an instrument. */
+  /** Whether any series is of a longer timeframe or of several instruments. */
   get follows(): boolean {
     return this.#coarseClocks.size + this.#jointClocks.size > 0;
   }

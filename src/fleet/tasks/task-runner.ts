@@ -205,8 +205,8 @@ class Runner {
   }
 
   /**
-   * Releases tasks that this worker does not run: the answer to its claim was lost, or a halt rejected
-   * the record of a session, but could not end it.
+   * Releases tasks that this worker claims but does not run: the answer to its claim was lost, or a halt
+   * stopped the records of a session but could not end its task.
    */
   async #releaseUnknownClaims(): Promise<void> {
     const { storage, clock } = this.#service;

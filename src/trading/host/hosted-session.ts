@@ -38,7 +38,7 @@ export interface SessionHost {
   readonly recordsHalts: boolean;
   /** Whether equity of 0 or below is a failure; otherwise it ends the session like the end of its bars. */
   readonly failsWhenRuined: boolean;
-  /** Prepares the session for bars before its first step. */
+  /** Called with the bars before the first step, before the session takes them. */
   readonly prepareWarmUp: (bars: Readonly<Record<string, Bars>>) => void;
   /**
    * Prepares the session for bars, before it takes them.

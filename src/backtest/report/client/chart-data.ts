@@ -19,7 +19,7 @@ export interface PriceChart {
   readonly summary: string;
 }
 
-/** An indicator of the legend, with its lines. */
+/** An indicator in the legend, with its lines. */
 export interface ChartIndicator {
   /** Name in the result of `indicators` of the strategy; may be empty. */
   readonly name: string;

@@ -40,7 +40,7 @@ async function newConnection(
       status: 'trading',
       denying: null,
       venue: { connected: true, open_orders: 0, checked_at: null },
-      // The first report, which requests the claim, knows of no epoch.
+      // The first report, which requests the claim, contains no epoch yet.
       ...(server.reports.length > 0 && { database_epoch }),
     }),
     nextBatch,
@@ -125,7 +125,7 @@ test('the claim starts when a report is sent, not when it is answered', async ()
   wake!();
 });
 
-test('the end is not repeated at a server of which a copy was adopted', async () => {
+test('a runner reports its end only once to a server of which a copy was adopted', async () => {
   const { server, connection } = await newConnection(async () => undefined, { database_epoch: 2 });
   await vi.waitFor(() => expect(connection.hasClaim).toBe(true), soon);
   const ended = { outcome: 'failed', verified: true, orders: [], error: null } as const;
