@@ -25,6 +25,7 @@ describe('the engine settings of a spec', () => {
       account: { model: 'margin', initial: 0.5, maintenance: 0.25 },
       risk: { ...NO_RISK_LIMITS, max_order_value: 50_000 },
       seed: 7,
+      timeframe: '1d',
     });
   });
 

@@ -125,8 +125,9 @@ test('losses of a deployment count against the limits of its replacement', async
     });
   }, patience);
   await start(next);
-  // It buys at 80, sells at 60: another 15 % of the 1,000 are lost, and it may not buy again.
-  const after = await bars(next, [70, 66, 80, 80, 60, 60, 70, 80]);
+  // Its averages continue from the bars before. It buys at 80, sells at 60: another 15 % of the 1,000
+  // are lost, and it may not buy again.
+  const after = await bars(next, [66, 66, 80, 80, 60, 60, 70, 80]);
   const denied = after.filter(({ kind }) => kind === 'order.denied');
   expect(denied.map(({ payload }) => payload['reason'])).toContain('max_drawdown_pct');
   expect(after.filter(({ kind }) => kind === 'order.filled')).toHaveLength(2);
