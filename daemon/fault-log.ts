@@ -1,4 +1,4 @@
-import { isSystemError } from '../src/base/errors.ts';
+import { isSystemError } from '../src/base/system-errors.ts';
 import type { Log } from '../src/base/log.ts';
 import { asServiceError } from './renewal.ts';
 

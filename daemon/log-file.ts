@@ -1,5 +1,5 @@
 import { closeSync, constants, lstatSync, openSync, renameSync, writeSync } from 'node:fs';
-import { isSystemError } from '../src/base/errors.ts';
+import { isSystemError } from '../src/base/system-errors.ts';
 import type { DaemonFiles } from './daemon-files.ts';
 
 /** Size at which the log is rotated; one older log of this size is kept. */

@@ -1,5 +1,5 @@
 import { stat } from 'node:fs/promises';
-import { isSystemError } from '../src/base/errors.ts';
+import { isSystemError } from '../src/base/system-errors.ts';
 import { backupOf } from '../src/gate/license.ts';
 import type { LicenseFiles } from '../src/gate/license-files.ts';
 

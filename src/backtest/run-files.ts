@@ -10,7 +10,8 @@ import {
   writeAtomically,
 } from '../base/atomic-file.ts';
 import type { RunResult } from '../engine/run-result.ts';
-import { ServiceError, isSystemError, writeRemedy } from '../base/errors.ts';
+import { ServiceError } from '../base/errors.ts';
+import { isSystemError, writeRemedy } from '../base/system-errors.ts';
 import { makeDirectory } from '../base/make-directory.ts';
 import { columnsDigest } from '../market/digest.ts';
 import { writeParquet } from '../market/write.ts';

@@ -2,7 +2,7 @@ import { DAY } from './durations.ts';
 import { randomBytes } from 'node:crypto';
 import { link, lstat, open, readdir, rename, rm } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
-import { isSystemError } from './errors.ts';
+import { isSystemError } from './system-errors.ts';
 import { ownerName, ownerState } from './file-owner.ts';
 
 export interface AtomicWriteOptions {

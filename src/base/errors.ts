@@ -1,5 +1,3 @@
-import { printableLine } from './printable.ts';
-
 /**
  * Every failure that a user can meet has one stable code. Exit code and HTTP status follow from it,
  * and the same code appears in `--json` output, logs, metrics and the reference. Codes without a
@@ -208,33 +206,4 @@ export class ServiceError extends Error {
   get retryable(): boolean {
     return RETRYABLE.has(this.code);
   }
-}
-
-/** Whether the operating system reported the error; with codes, only for these, such as `ENOENT`. */
-export function isSystemError(
-  error: unknown,
-  ...codes: readonly string[]
-): error is NodeJS.ErrnoException {
-  if (!(error instanceof Error && 'syscall' in error && 'code' in error)) return false;
-  return codes.length === 0 || codes.includes(String(error.code));
-}
-
-export const FULL_DISK = 'The disk is full: free space, or write elsewhere.';
-
-/** Returns the remedy for a failed write: `otherwise`, unless the error has a more specific one. */
-export function writeRemedy(error: unknown, otherwise: string): string {
-  if (isSystemError(error, 'ENOSPC')) return FULL_DISK;
-  if (isSystemError(error, 'EDQUOT'))
-    return 'The quota is used up: free space, or write elsewhere.';
-  if (isSystemError(error, 'EROFS')) return 'The file system is read-only: write elsewhere.';
-  return otherwise;
-}
-
-/** `file:line:column /pointer CODE message (did you mean …)`, without the parts that are absent. */
-export function formatProblem(problem: Problem): string {
-  const { file, line, column, pointer, code, message, suggestion } = problem;
-  const place = [file, line, column].filter((part) => part !== undefined).join(':');
-  const hint = suggestion === undefined ? '' : ` (did you mean ${suggestion}?)`;
-  const parts = [place, pointer, code, message].filter((part) => part !== undefined && part !== '');
-  return printableLine(`${parts.join(' ')}${hint}`);
 }

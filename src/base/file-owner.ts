@@ -1,6 +1,6 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { readFileSync, readlinkSync } from 'node:fs';
-import { isSystemError } from './errors.ts';
+import { isSystemError } from './system-errors.ts';
 
 /** Whether the process that created a file is still running. */
 export type OwnerState = 'alive' | 'dead' | 'unknown';

@@ -1,6 +1,6 @@
 import { existsSync, mkdirSync, statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
-import { isSystemError } from './errors.ts';
+import { isSystemError } from './system-errors.ts';
 
 /**
  * Creates a directory and its missing parents. Node's `recursive` option never returns in /proc,

@@ -2,7 +2,8 @@
 import { once } from 'node:events';
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { isSystemError, ServiceError } from './errors.ts';
+import { ServiceError } from './errors.ts';
+import { isSystemError } from './system-errors.ts';
 
 export interface ProbeAnswer {
   readonly status: number;

@@ -3,7 +3,8 @@ import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import type { Scalar } from 'yaml';
 import { closest } from './closest.ts';
-import { ServiceError, isSystemError, type Problem } from './errors.ts';
+import { ServiceError, type Problem } from './errors.ts';
+import { isSystemError } from './system-errors.ts';
 import {
   SETTINGS,
   SETTING_KEYS,

@@ -2,7 +2,8 @@
 import { readFileSync } from 'node:fs';
 import { parse, YAMLParseError } from 'yaml';
 import { z } from 'zod';
-import { isSystemError, type Problem, type ServiceError } from './errors.ts';
+import { type Problem, type ServiceError } from './errors.ts';
+import { isSystemError } from './system-errors.ts';
 
 export interface YamlFileRules<S extends z.ZodType> {
   readonly schema: S;

@@ -5,7 +5,8 @@ import canonicalize from 'canonicalize';
 import { z } from 'zod';
 import { writeAtomically } from '../base/atomic-file.ts';
 import type { Lock } from '../backtest/summary.ts';
-import { ServiceError, isSystemError, writeRemedy } from '../base/errors.ts';
+import { ServiceError } from '../base/errors.ts';
+import { isSystemError, writeRemedy } from '../base/system-errors.ts';
 
 /**
  * SHA-256 over the spec in canonical JSON (RFC 8785), without comments and layout. Defaults are not

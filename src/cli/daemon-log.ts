@@ -1,6 +1,6 @@
 import { open, stat } from 'node:fs/promises';
 import type { DaemonFiles } from '../../daemon/daemon-files.ts';
-import { isSystemError } from '../base/errors.ts';
+import { isSystemError } from '../base/system-errors.ts';
 import { isJsonObject } from '../lease/json.ts';
 
 /** A line of the daemon's log. It may have more fields. */

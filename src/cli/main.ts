@@ -1,6 +1,7 @@
 import { Console } from 'node:console';
 import { closest } from '../base/closest.ts';
-import { ServiceError, formatProblem } from '../base/errors.ts';
+import { ServiceError } from '../base/errors.ts';
+import { formatProblem } from '../base/format-problem.ts';
 import { printable } from '../base/printable.ts';
 import { resolveSettings } from '../base/resolve-settings.ts';
 import type { Settings } from '../base/settings.ts';

@@ -1,7 +1,8 @@
 import { constants } from 'node:fs';
 import { access, readFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { isSystemError, ServiceError, writeRemedy } from '../base/errors.ts';
+import { ServiceError } from '../base/errors.ts';
+import { isSystemError, writeRemedy } from '../base/system-errors.ts';
 
 export interface OutFile {
   readonly path: string;

@@ -1,5 +1,6 @@
 import { readFile } from 'node:fs/promises';
-import { isSystemError, ServiceError } from '../base/errors.ts';
+import { ServiceError } from '../base/errors.ts';
+import { isSystemError } from '../base/system-errors.ts';
 
 /** @throws ServiceError `file_not_found` */
 export async function readNamedFile(path: string): Promise<string> {

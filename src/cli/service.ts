@@ -14,7 +14,8 @@ import {
 } from '../../daemon/service-unit.ts';
 import { writeAtomically } from '../base/atomic-file.ts';
 import { isLocked } from '../client/lock.ts';
-import { isSystemError, ServiceError, writeRemedy } from '../base/errors.ts';
+import { ServiceError } from '../base/errors.ts';
+import { isSystemError, writeRemedy } from '../base/system-errors.ts';
 import { licenseFiles } from '../gate/license-files.ts';
 import { makeDirectory, nearestExisting } from '../base/make-directory.ts';
 import { oldestNode } from '../base/package-version.ts';

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { parseDocument } from 'yaml';
 import { writeAtomically } from '../base/atomic-file.ts';
-import { isSystemError } from '../base/errors.ts';
+import { isSystemError } from '../base/system-errors.ts';
 import type { SettingKey } from '../base/settings.ts';
 
 /**

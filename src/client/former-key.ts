@@ -1,5 +1,6 @@
 import { rm } from 'node:fs/promises';
-import { isSystemError, ServiceError } from '../base/errors.ts';
+import { ServiceError } from '../base/errors.ts';
+import { isSystemError } from '../base/system-errors.ts';
 import { readLicense } from '../gate/license.ts';
 import type { LeaseClaims } from '../lease/claims.ts';
 import type { LicenseFiles } from '../gate/license-files.ts';

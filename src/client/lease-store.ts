@@ -2,7 +2,7 @@ import { constants } from 'node:fs';
 import { copyFile, link, lstat, readdir, readFile, rm } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { removeAbandoned } from '../base/atomic-file.ts';
-import { isSystemError } from '../base/errors.ts';
+import { isSystemError } from '../base/system-errors.ts';
 import { backupOf } from '../gate/license.ts';
 import type { LicenseFiles } from '../gate/license-files.ts';
 import { checkPlace, writing, writePrivateFile } from './private-file.ts';

@@ -1,4 +1,5 @@
-import { isSystemError, ServiceError } from '../base/errors.ts';
+import { ServiceError } from '../base/errors.ts';
+import { isSystemError } from '../base/system-errors.ts';
 
 /** The codes are stable: scripts and monitoring go by them. */
 export type CheckCode =

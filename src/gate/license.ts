@@ -2,7 +2,7 @@ import { hash } from 'node:crypto';
 import { lstat, readdir } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { isTemporary } from '../base/atomic-file.ts';
-import { isSystemError } from '../base/errors.ts';
+import { isSystemError } from '../base/system-errors.ts';
 import type { LeaseClaims } from '../lease/claims.ts';
 import { isJsonObject } from '../lease/json.ts';
 import { isRunningTime, knownTime, type RunningTime } from '../lease/known-time.ts';

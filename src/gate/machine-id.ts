@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { promisify } from 'node:util';
-import { isSystemError } from '../base/errors.ts';
+import { isSystemError } from '../base/system-errors.ts';
 import { machineHash } from '../lease/use.ts';
 
 /** Access to the operating system for reading the machine id. */

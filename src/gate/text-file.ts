@@ -1,6 +1,6 @@
 import { constants, type Stats } from 'node:fs';
 import { open, type FileHandle } from 'node:fs/promises';
-import { isSystemError } from '../base/errors.ts';
+import { isSystemError } from '../base/system-errors.ts';
 import type { LeaseReason } from '../lease/reasons.ts';
 
 /** The content of a license file, or why it cannot be used. */

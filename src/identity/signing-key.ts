@@ -7,7 +7,8 @@ import {
 } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { open } from 'node:fs/promises';
-import { isSystemError, ServiceError, writeRemedy } from '../base/errors.ts';
+import { ServiceError } from '../base/errors.ts';
+import { isSystemError, writeRemedy } from '../base/system-errors.ts';
 import { publicKeyId } from '../lease/keys.ts';
 
 /** Signs leases with Ed25519, without exposing the private key. */

@@ -2,13 +2,8 @@ import { mkdir, mkdtemp, open, readdir, readFile, rename, rm, stat } from 'node:
 import { join } from 'node:path';
 import { z } from 'zod';
 import { writeAtomically } from '../base/atomic-file.ts';
-import {
-  FULL_DISK,
-  ServiceError,
-  isSystemError,
-  writeRemedy,
-  type Problem,
-} from '../base/errors.ts';
+import { ServiceError, type Problem } from '../base/errors.ts';
+import { FULL_DISK, isSystemError, writeRemedy } from '../base/system-errors.ts';
 import { makeDirectory } from '../base/make-directory.ts';
 import { BAR_COLUMNS, type Bars } from './bars.ts';
 import { badDataError, checkBars } from './check-bars.ts';

@@ -1,7 +1,8 @@
 /** Downloads of bars into the catalogue, page by page. */
 import { appendFile, mkdir, open, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { isSystemError, ServiceError } from '../base/errors.ts';
+import { ServiceError } from '../base/errors.ts';
+import { isSystemError } from '../base/system-errors.ts';
 import { DAY } from '../base/durations.ts';
 import { BAR_COLUMNS, joinBars, sliceBars, type Bars, type Candle } from './bars.ts';
 import {

@@ -1,7 +1,8 @@
 import { open } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import type { DuckDBConnection } from '@duckdb/node-api';
-import { ServiceError, isSystemError } from '../base/errors.ts';
+import { ServiceError } from '../base/errors.ts';
+import { isSystemError } from '../base/system-errors.ts';
 import { allocateBars, BAR_COLUMNS, extendBars, sliceBars, type Bars } from './bars.ts';
 import { csvTable, malformedCsv, openCsv, type CsvFile } from './csv-file.ts';
 import { CHUNK_ROWS, doublesOf, quoteName, quotePath, withDuckDB } from './duckdb.ts';

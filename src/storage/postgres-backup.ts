@@ -4,7 +4,8 @@ import { open } from 'node:fs/promises';
 import { promisify } from 'node:util';
 import pg from 'pg';
 import { writeAtomically } from '../base/atomic-file.ts';
-import { isSystemError, ServiceError } from '../base/errors.ts';
+import { ServiceError } from '../base/errors.ts';
+import { isSystemError } from '../base/system-errors.ts';
 import { RESTORE_MARKER } from './restore-marker.ts';
 import type { BackupOptions } from './sqlite-backup.ts';
 

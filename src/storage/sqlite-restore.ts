@@ -3,7 +3,8 @@ import { open, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import Database from 'better-sqlite3';
 import { removeAbandoned, writeAtomically } from '../base/atomic-file.ts';
-import { isSystemError, ServiceError } from '../base/errors.ts';
+import { ServiceError } from '../base/errors.ts';
+import { isSystemError } from '../base/system-errors.ts';
 import { makeDirectory } from '../base/make-directory.ts';
 import { checkBackup, hasIdentity, isSameFile, syncFile } from './sqlite-backup.ts';
 

@@ -1,7 +1,8 @@
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { checkBot, loadBot } from '../../src/bots/load-bot.ts';
-import { formatProblem, ServiceError } from '../../src/base/errors.ts';
+import { ServiceError } from '../../src/base/errors.ts';
+import { formatProblem } from '../../src/base/format-problem.ts';
 import { directoryWith, VALID } from './specs.ts';
 
 const STRATEGY = `

@@ -3,7 +3,8 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { parse, stringify } from 'yaml';
 import { parseSpec, readSpec } from '../../src/bots/parse.ts';
-import { formatProblem, ServiceError, type Problem } from '../../src/base/errors.ts';
+import { ServiceError, type Problem } from '../../src/base/errors.ts';
+import { formatProblem } from '../../src/base/format-problem.ts';
 import { directoryWith, VALID } from './specs.ts';
 import { runs } from '../length.ts';
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { formatProblem } from '../../src/base/errors.ts';
+import { formatProblem } from '../../src/base/format-problem.ts';
 import { barsFromRows } from '../../src/market/bars.ts';
 import { badDataError, canDrop, checkBars, type CheckReport } from '../../src/market/check-bars.ts';
 import type { CsvRow } from '../../src/market/csv-file.ts';

@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { formatProblem, type ServiceError } from '../../src/base/errors.ts';
+import { type ServiceError } from '../../src/base/errors.ts';
+import { formatProblem } from '../../src/base/format-problem.ts';
 import { importBars } from '../../src/market/catalogue.ts';
 import { loadDataset, type Dataset, type LoadOptions } from '../../src/market/load-dataset.ts';
 import { DAY } from '../../src/base/durations.ts';

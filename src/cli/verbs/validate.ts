@@ -1,7 +1,8 @@
 import type { DataReading } from '../../bots/data-checks.ts';
 import type { Bot, BotCheck, LoadModule } from '../../bots/load-bot.ts';
 import type { WarmUpReport } from '../../bots/warm-up-need.ts';
-import { ServiceError, formatProblem, type Problem } from '../../base/errors.ts';
+import { ServiceError, type Problem } from '../../base/errors.ts';
+import { formatProblem } from '../../base/format-problem.ts';
 import { formatCountOf } from '../../base/format.ts';
 import { DATA_OPTIONS } from '../data-options.ts';
 import { defineVerb, type Context } from '../verb.ts';

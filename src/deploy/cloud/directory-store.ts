@@ -2,7 +2,8 @@ import { hash } from 'node:crypto';
 import { lstat, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { writePrivateFile } from '../../client/private-file.ts';
-import { isSystemError, ServiceError } from '../../base/errors.ts';
+import { ServiceError } from '../../base/errors.ts';
+import { isSystemError } from '../../base/system-errors.ts';
 import type { SecretStore, SecretVersion } from './secret-store.ts';
 
 /**

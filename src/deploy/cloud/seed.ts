@@ -5,7 +5,8 @@ import type { createLease, DryRun, dryRunRenewal, LeaseAnswer } from '../../api/
 import type { Client } from '../../client/client.ts';
 import { judgeKeyset } from '../../client/keyset.ts';
 import { writePrivateFile } from '../../client/private-file.ts';
-import { isSystemError, ServiceError } from '../../base/errors.ts';
+import { ServiceError } from '../../base/errors.ts';
+import { isSystemError } from '../../base/system-errors.ts';
 import { BEFORE_ANY_EXPIRY } from '../../gate/anchor.ts';
 import { isId, type LeaseClaims } from '../../lease/claims.ts';
 

@@ -1,5 +1,6 @@
 import { createRequire } from 'node:module';
-import { ServiceError, isSystemError } from '../../base/errors.ts';
+import { ServiceError } from '../../base/errors.ts';
+import { isSystemError } from '../../base/system-errors.ts';
 import type { ClusterDefinition } from './clusters-file.ts';
 
 /** The parts of the official client that are used here. */

@@ -4,7 +4,7 @@ import { basename, isAbsolute } from 'node:path';
 import { promisify } from 'node:util';
 import { serviceManager, type ServiceManager } from '../../../daemon/service-unit.ts';
 import { describeNextAttempt } from '../../../daemon/next-attempt.ts';
-import { isSystemError } from '../../base/errors.ts';
+import { isSystemError } from '../../base/system-errors.ts';
 import { formatCountOf, formatSpan } from '../../base/format.ts';
 import { renewalMoment } from '../../lease/renewal-moment.ts';
 import { formatTime } from '../../lease/time.ts';

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { isSystemError } from '../../base/errors.ts';
+import { isSystemError } from '../../base/system-errors.ts';
 
 const alive = new Set<string>();
 

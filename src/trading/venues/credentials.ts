@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { ServiceError, isSystemError } from '../../base/errors.ts';
+import { ServiceError } from '../../base/errors.ts';
+import { isSystemError } from '../../base/system-errors.ts';
 
 /** Credentials of an account at an exchange. Never log or return them. */
 export interface Credentials {

@@ -1,5 +1,6 @@
 import { resolve } from 'node:path';
-import { isSystemError, ServiceError, writeRemedy } from '../../../base/errors.ts';
+import { ServiceError } from '../../../base/errors.ts';
+import { isSystemError, writeRemedy } from '../../../base/system-errors.ts';
 import { formatCountOf } from '../../../base/format.ts';
 import { defineVerb } from '../../verb.ts';
 

@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
-import { isSystemError, ServiceError, writeRemedy } from '../../../base/errors.ts';
+import { ServiceError } from '../../../base/errors.ts';
+import { isSystemError, writeRemedy } from '../../../base/system-errors.ts';
 import { formatCountOf } from '../../../base/format.ts';
 import type { Restored } from '../../../server/restore-database.ts';
 import type { Output } from '../../output.ts';

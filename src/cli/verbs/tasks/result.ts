@@ -29,7 +29,7 @@ export const verb = defineVerb({
     if (given === undefined) return answer;
     const { prepareDirectory, notWritable } = await import('../../../backtest/run-files.ts');
     const { writeAtomically } = await import('../../../base/atomic-file.ts');
-    const { isSystemError } = await import('../../../base/errors.ts');
+    const { isSystemError } = await import('../../../base/system-errors.ts');
     const directory = resolve(context.cwd, given);
     await prepareDirectory(directory);
     const { files } = await server.call<typeof listTaskFiles>('get', '/tasks/{task_id}/files', {

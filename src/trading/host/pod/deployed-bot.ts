@@ -4,7 +4,8 @@ import { bundleHash, codeOf, versionHash, type Bundle } from '../../../bots/bund
 import { invalidSpec, readHostedSpec } from '../../../bots/hosted.ts';
 import { loadBot, type Bot } from '../../../bots/load-bot.ts';
 import { prepare } from '../../../bots/prepare.ts';
-import { isSystemError, ServiceError } from '../../../base/errors.ts';
+import { ServiceError } from '../../../base/errors.ts';
+import { isSystemError } from '../../../base/system-errors.ts';
 import type { Log } from '../../../base/log.ts';
 import { parseTimeframe } from '../../../market/timeframe.ts';
 import { openHosted, openRun, type CodeLimits, type HostedRun } from '../../sandbox/hosted-run.ts';

@@ -1,4 +1,5 @@
-import { isSystemError, ServiceError } from '../../../base/errors.ts';
+import { ServiceError } from '../../../base/errors.ts';
+import { isSystemError } from '../../../base/system-errors.ts';
 import type { EventFault } from '../../../events/event.ts';
 import type { SessionState } from '../../../events/session-state.ts';
 import {

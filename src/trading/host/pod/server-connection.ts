@@ -7,7 +7,8 @@ import {
   type RunnerReport,
 } from '../../../client/runner.ts';
 import { msSince, thisMoment, type Moment } from '../../../base/elapsed.ts';
-import { isSystemError, ServiceError } from '../../../base/errors.ts';
+import { ServiceError } from '../../../base/errors.ts';
+import { isSystemError } from '../../../base/system-errors.ts';
 import type { Log } from '../../../base/log.ts';
 import type { LifeEvent } from '../../session-lifecycle.ts';
 import type { SessionSupervision } from '../../session-supervision.ts';
