@@ -1,6 +1,6 @@
 /**
- * Who may import whom: the folders of the project as layers, checked on every value and type import.
- * `npm run check:imports` runs it. What is not listed is forbidden.
+ * Permitted imports between the folders of the project, checked on every value and type import.
+ * `npm run check:imports` runs this check. Imports that are not listed are forbidden.
  */
 import { existsSync, readdirSync } from 'node:fs';
 import { cruise } from 'dependency-cruiser';
@@ -99,7 +99,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   bin: ['base', 'cli'],
 };
 
-/** So that a reader can keep the layout in mind. */
+/** Limits that keep the layout easy to remember. */
 const MOST_FOLDERS = 24;
 const MOST_ARROWS = 110;
 

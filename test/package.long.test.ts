@@ -52,7 +52,7 @@ function run(cwd: string, command: string, ...args: string[]) {
   return { status, stdout, stderr };
 }
 
-/** A copy to build and pack in, so that the build of the project stays as it is. */
+/** A copy to build and pack in, so that the build of the project stays unchanged. */
 function copyOfProject(): string {
   const copy = join(directory, 'project');
   const left = new Set(['node_modules', 'dist', '.vitepress', 'test', 'runs', '.git']);

@@ -47,7 +47,7 @@ async function takeLicenses(at: BrowserTest): Promise<void> {
   await take(at, 'licenses.png');
 }
 
-/** Of the same bot over the same bars, as though ninety days passed in a second. */
+/** Takes the pages of the same bot over the same bars, at ninety days per second. */
 async function takeBot(at: BrowserTest): Promise<void> {
   const { page, server, identity, administrator } = at;
   const data = join(root, 'examples/data/sp500-daily.csv');

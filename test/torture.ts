@@ -1,6 +1,6 @@
 /**
  * `npm run torture [-- --only servers|bots|lease-file --rounds N --seed N --on NAME]`: kills processes
- * with SIGKILL at random moments, and looks for anything that they had said to be done and is gone.
+ * with SIGKILL at random moments, and searches for work that they had acknowledged and then lost.
  *
  * - servers, under load, on SQLite, on PostgreSQL, and two on one PostgreSQL; also for what was done
  *   twice. See `server/torture.ts` for what is asked and checked.

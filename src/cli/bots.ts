@@ -150,7 +150,7 @@ export function showState(out: Output, state: AnswerOf<typeof getBotSnapshot>['s
 export interface BotFile {
   readonly file: string;
   readonly slug: string;
-  /** As written by its author. */
+  /** The bot file as its author wrote it, parsed. */
   readonly document: Record<string, unknown>;
   /** Source code and models, as in `Bundle`. */
   readonly files?: Readonly<Record<string, string>> | undefined;

@@ -6,7 +6,7 @@ import { isSystemError, writeRemedy } from '../base/system-errors.ts';
 
 export interface OutFile {
   readonly path: string;
-  /** With the article: `a lease`. */
+  /** Kind of document, with its article: `a lease`. */
   readonly kind: string;
   /** Whether an existing text is of this kind and may be replaced. */
   readonly isOne: (text: string) => boolean;

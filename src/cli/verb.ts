@@ -118,7 +118,7 @@ export interface OptionSpec {
   readonly complete?: Completion;
 }
 
-/** What the shell offers for a value: files, directories or these words. `choices` are always offered. */
+/** Values that the shell suggests: files, directories or these words. It always suggests `choices`. */
 export type Completion = 'file' | 'directory' | readonly string[];
 
 export interface Answer {

@@ -63,7 +63,7 @@ async function append(
   if (events.length === 0) return readHead(tx, bot_id);
   const heads = cachedHeads(tx);
   let before: CachedHead = heads.get(bot_id) ?? (await readHead(tx, bot_id));
-  // Only a complete append proves what `packing` then says of the stored events.
+  // If the append fails halfway, `packing` may not match the stored events.
   heads.delete(bot_id);
   let added = buildRows(bot_id, before, now, events);
   if (!(await moveHead(tx, bot_id, before, added.head))) {

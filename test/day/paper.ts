@@ -1,4 +1,4 @@
-/** What must hold for the paper sessions of a simulated day. */
+/** Invariants of the paper sessions of a simulated day. */
 import { MINUTE } from '../../src/base/durations.ts';
 import type { World } from './world.ts';
 

@@ -11,7 +11,7 @@ import { blocksOf, linesToRun, PAGES, ROOT, withoutComment } from './documents.t
 /** Run by `test/cli/readme.test.ts`, on a server that has no administrator yet. */
 const ELSEWHERE: ReadonlySet<string> = new Set(['README.md', 'docs/tutorials/server.md']);
 
-/** What the pages take for granted: market data, and two bots. */
+/** Commands whose results the pages assume: market data, and two bots. */
 const BEFORE = [
   'service-local data import examples/data/sp500-daily.csv --symbol SPX',
   'service-local bots apply -f examples/paper.yaml -f examples/research.yaml',
@@ -81,7 +81,7 @@ test.each(pages)('the commands in %s do what it shows', { timeout: 300_000 }, as
   let cwd = await newDirectory();
   let shown = '';
   for (const { language, lines, notRun } of blocksOf(page)) {
-    // What a block of text shows is the output of the commands above it.
+    // A block of text shows output of the commands above it.
     if (language === 'text') for (const line of lines) expect(shown).toContain(line);
     shown = '';
     if (language !== 'sh' || notRun !== undefined) continue;

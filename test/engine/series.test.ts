@@ -58,7 +58,7 @@ function market(seed: number, length: number): Bars {
   return barsFromRows(rows.filter(() => random() < 0.7));
 }
 
-/** What `read` returns at each step. */
+/** Returns the results of `read`, one for each step. */
 function seen<I, T>(
   script: Omit<Script<I>, 'create'>,
   read: (context: StrategyContext<Params, I>) => T,

@@ -316,7 +316,7 @@ describe.each(DATABASES)('packed bars on %s', (kind) => {
     expect(await verifyEvents(storage.read, bot)).toMatchObject({ fault: undefined });
   });
 
-  test('survive a write that the database stops after it has stored them', async () => {
+  test('are read correctly after the database has aborted a write that stored some', async () => {
     const both = [await newBot(), await newBot()];
     const run = { version: 1, run_id: 'a', occurred_at: NOW };
     const begin = batchesOf([])[0]!;
@@ -341,7 +341,7 @@ describe.each(DATABASES)('packed bars on %s', (kind) => {
     }
   });
 
-  test('do not verify at the places of other events', async () => {
+  test('fail to verify if stored in place of other events', async () => {
     const [packed, plain] = [await newBot(), await newBot()];
     const batches = batchesOf(quiet(2));
     await record(packed, batches);

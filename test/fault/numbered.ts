@@ -1,6 +1,6 @@
 /**
- * Leases and keysets that can be told apart. As a program, `node numbered.ts HOME FIRST LAST` stores
- * those with these numbers, and says so after each.
+ * Leases and keysets with numbers. As a program, `node numbered.ts HOME FIRST LAST` stores those with
+ * these numbers, and reports each one after it has stored it.
  */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { backupOf, readLicense } from '../../src/gate/license.ts';

@@ -94,8 +94,8 @@ async function given(): Promise<string[]> {
 const held = async ({ files }: Machine) => (await readLicense(files, world.now)).leases[0];
 
 /**
- * A power cut where one of the files has just been given its name, and nobody can say yet whether that
- * lasts: if it does, and if it does not. Everything else that a power cut can leave is one of these.
+ * Power cuts directly after each rename of a file, when the new name may or may not be durable: one cut
+ * for each of the two cases. Every other state that a power cut can leave equals one of these.
  *
  * @param calls of a run that nothing cut off.
  */

@@ -1,7 +1,7 @@
 /**
- * In the place of tweetnacl wherever tests import it, but for those of this directory (see
- * `vitest.config.ts`): verifies in a fiftieth of the time. That tweetnacl comes to the same is for
- * the tests of this directory. Processes that tests start have tweetnacl itself.
+ * Replaces tweetnacl in all tests outside this directory (see `vitest.config.ts`), because it verifies
+ * in a fiftieth of the time. The tests of this directory check that tweetnacl gives the same results.
+ * Processes that tests start use tweetnacl itself.
  */
 import { createPublicKey, verify } from 'node:crypto';
 

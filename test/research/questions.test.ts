@@ -136,7 +136,7 @@ describe('ranked trades, by money unless the question says by return', () => {
   });
 });
 
-/** What nothing in the records answers, and the word that says so. */
+/** Questions that the records cannot answer, and the word that shows it. */
 const UNKNOWN: readonly (readonly [prompt: string, word: string])[] = [
   ['What would the Sharpe be in bitcoin?', 'bitcoin'],
   ['What would the Sharpe be?', 'would'],

@@ -66,7 +66,7 @@ describe('a bot', () => {
     await newBot();
     expect(await send('PUT', '/sma', { document: named }, ANY)).toMatchObject(refused);
 
-    // As stored by an earlier version.
+    // Earlier versions stored such names.
     const { storage } = server.services.identity;
     const text = JSON.stringify(named);
     await storage.write((tx) => tx.updateTable('bot_versions').set({ document: text }).execute());

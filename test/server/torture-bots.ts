@@ -174,7 +174,7 @@ class BotTorture {
   /** Outcome of undisturbed sessions without a crash. */
   readonly #hashes = new Map<Kind, string>();
   #lones: Lone[] = [];
-  /** By order of their kinds. */
+  /** The newest ones, in the order of their kinds. */
   #newest: readonly Lone[] = [];
   /** All acknowledged tasks. */
   readonly #tasks = new Set<string>();
@@ -376,7 +376,7 @@ class BotTorture {
     }
   }
 
-  /** Until the task or the load has ended. */
+  /** Polls a task until it or the load has ended. */
   async #watch(task_id: string): Promise<void> {
     while (this.#isLoaded) {
       const reply = await this.#send('GET', `/tasks/${task_id}`);

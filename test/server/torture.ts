@@ -83,7 +83,7 @@ interface Server {
   isKilled: boolean;
 }
 
-/** What the clients know about one round. */
+/** Facts that the clients know about one round. */
 class Round {
   /** Acknowledged responses that contain a lease. */
   readonly leases: Reply['json'][] = [];

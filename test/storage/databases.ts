@@ -92,7 +92,7 @@ type Sqlite = TestDatabase & { readonly location: { readonly file: string } };
 /** Bytes of a SQLite file with the current schema, from which others are copied. */
 let tables: Promise<Uint8Array> | undefined;
 
-/** As `newTables`. */
+/** Like `newTables`, on SQLite. */
 export async function newSqliteTables(): Promise<Sqlite> {
   const database = await newSqlite();
   tables ??= migrated();

@@ -6,7 +6,7 @@ import { ofWindow } from '../series/warm-up.ts';
 
 /**
  * Ichimoku (Hosoda, 1969). `conversion` and `base` are the middle between the highest high and the
- * lowest low of as many bars, `spanB` the middle of `span` bars, and `spanA` the mean of `conversion` and
+ * lowest low of `conversion` and `base` bars, `spanB` that of `span` bars, and `spanA` the mean of `conversion` and
  * `base`; `value` is `conversion`. Ready at bar `max(conversion, base, span)`.
  *
  * The spans are those of the newest bar. Charts draw them `base` bars later: the cloud at the newest

@@ -51,7 +51,7 @@ function heldUp(kind: string) {
   return { reached: reached.promise, goOn: goOn.resolve };
 }
 
-/** As when its controller is taken for dead. */
+/** Returns a task to the queue, as if its controller were considered dead. */
 const release = (task_id: string): Promise<void> =>
   world.execute(
     `update tasks set status = 'queued', worker_id = null, heartbeat_at = null where task_id = '${task_id}'`,
@@ -571,7 +571,7 @@ describe('a deployment', () => {
     expect((await world.post(`/tasks/${task_id}/cancel`)).body).toMatchObject({
       status: 'canceled',
     });
-    // It was told to stop, and nobody has ever had the claim.
+    // It was asked to stop, and no runner has ever had the claim.
     expect(await world.ended(old.task_id)).toMatchObject({ status: 'success' });
     const third = await world.deploy('sma');
     await world.post(`/tasks/${third.task_id}/cancel`);

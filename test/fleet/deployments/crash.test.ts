@@ -32,11 +32,11 @@ let database: TestDatabase;
 let authorization: string;
 let killed: RunningServer;
 let servers: (RunningServer | ServerHere)[];
-/** What pods were told, in order. */
+/** Commands that pods received, in order. */
 let commands: string[];
 let tokens: Set<string>;
 
-/** A server of the database that is there, whoever has been killed. */
+/** The newest server, which runs even if earlier ones were killed. */
 const alive = (): RunningServer | ServerHere => servers.at(-1)!;
 
 beforeEach(async () => {
@@ -77,7 +77,7 @@ async function addServer(isOwn: boolean): Promise<void> {
   else servers.push(await serveHere(database, variables));
 }
 
-/** A runner, as far as servers can tell: it reports until it is told to end, and cancels an order. */
+/** Acts as a runner towards servers: reports until it must end, and cancels an order. */
 async function trade({ files, ready, signal }: RunningPod): Promise<number> {
   const run = JSON.parse(files['/etc/service-local/run']!['run.json']!) as {
     deployment_id: string;
@@ -153,7 +153,7 @@ async function deployAndReplace(): Promise<void> {
   assert.equal(tokens.size, 3);
 }
 
-/** What the database keeps: the text of each file, or of each table. */
+/** Content of the database: the text of each file, or of each table. */
 async function allKept(): Promise<readonly string[]> {
   const { location } = database;
   if ('file' in location) {

@@ -2,21 +2,21 @@ import { ServiceError } from '../../../src/base/errors.ts';
 import type { Cluster, ClusterState } from '../../../src/deploy/kubernetes/cluster.ts';
 import type { KubernetesObject } from '../../../src/deploy/kubernetes/manifests.ts';
 
-/** A cluster in memory: what is applied is there, with a pod where there is to be one. */
+/** A cluster in memory: applied objects exist at once, with a pod for each workload. */
 export interface FakeCluster extends Cluster {
-  /** By `Kind/name`. */
+  /** Objects by `Kind/name`. */
   readonly objects: ReadonlyMap<string, KubernetesObject>;
-  /** What was asked of it, in order: `apply Secret/…`, `scale 0` and so on. */
+  /** Requests in order: `apply Secret/…`, `scale 0` and so on. */
   readonly asked: readonly string[];
-  /** Has it answer nothing, or everything with an error; undefined for well again. */
+  /** Error with which all requests fail; undefined if they succeed. */
   fail: ServiceError | undefined;
-  /** Whether a pod outlives that it is to end. */
+  /** Whether a pod continues although it should end. */
   isStuck: boolean;
-  /** What it tells from now on. */
+  /** Changes the state that the cluster reports from now on. */
   readonly show: (deployment_id: string, change: Partial<ClusterState>) => void;
-  /** The token of the runner, as a pod gets to see it. */
+  /** The token of the runner, as its pod reads it. */
   readonly token: (deployment_id: string) => string;
-  /** All of a deployment goes, without anybody's asking. */
+  /** Removes all objects of a deployment without a request. */
   readonly lose: (deployment_id: string) => void;
 }
 

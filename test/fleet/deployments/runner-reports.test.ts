@@ -39,7 +39,7 @@ describe('the runners of a deployment', () => {
     expect(await other.report()).toMatchObject({ epoch: 2 });
     expect(await one.send({ batch: batchOf(1) })).toMatchObject(FENCED);
     expect(await other.report({ batch: batchOf(1) })).toMatchObject({ recorded: 1 });
-    // A claim that is over is still the last one's, while nobody else has asked for it.
+    // An expired claim remains with its last holder until another runner requests it.
     world.now += 60_000;
     expect(await other.report()).toMatchObject({ epoch: 2 });
     expect(await world.stateOf('claims', deployment_id)).toMatchObject({
@@ -96,7 +96,7 @@ describe('the runners of a deployment', () => {
     const { deployment_id } = await deployed('twice');
     const one = world.instance(deployment_id);
     expect(await one.report()).toMatchObject({ epoch: 1 });
-    // Sent again as nobody answered in time, and taken after all.
+    // The runner repeats a report that got no answer in time, although the server had accepted it.
     expect(await one.report({ epoch: null })).toMatchObject({ epoch: 1 });
     const orders = [{ order: 1, symbol: 'SPX', verified: true }];
     const ended = { outcome: 'stopped' as const, verified: true, orders, error: null };

@@ -17,7 +17,7 @@ export interface Deployed {
   readonly deployment_id: string;
 }
 
-/** A server that knows a cluster in memory, and looks after what is deployed there. */
+/** A server with a cluster in memory that supervises the deployments there. */
 export interface ProductionWorld extends TestApp {
   readonly cluster: FakeCluster;
   readonly runner: TaskRunner;
@@ -178,7 +178,7 @@ export async function newProductionWorld(gate?: Services['gate']): Promise<Produ
 
 const FILL = { side: 'buy', quantity: 100, price: 100, position: 100 };
 
-/** What a session of a few bars tells. */
+/** A batch of events, as a session of a few bars reports it. */
 export function batchOf(number: number): NonNullable<RunnerReport['batch']> {
   const occurred_at = Date.parse(STATE.time);
   return {

@@ -1,6 +1,6 @@
 /**
- * Loaded before a thread: blocks it, whatever it is at, when it is told to on the channel `block`, and
- * says so on `blocked`.
+ * Loaded before a thread: blocks it when a message arrives on the channel `block`, and reports that on
+ * `blocked`.
  */
 const tell = new BroadcastChannel('blocked');
 const asked = new BroadcastChannel('block');

@@ -80,7 +80,7 @@ function refusing(isRefused: (count: number) => boolean): Storage {
   };
 }
 
-/** What is told in the log of a bot after the start of its session. */
+/** Verified events in the log of a bot after the start of its session. */
 async function toldOf({ bot_id, task_id }: MadeSession) {
   const { events } = await readEvents(storage.read, bot_id, { after_seq: 5, limit: 100 });
   expect(await verifyEvents(storage.read, bot_id)).toMatchObject({ fault: undefined });
@@ -133,7 +133,7 @@ const record = (session: MadeSession): Promise<boolean> =>
 const claim = (): Promise<Claim[]> =>
   storage.write((tx) => claimTasks(tx, now, WORKER, 'paper', 100));
 
-/** What of a report is not verified. */
+/** The deployments of a report that are not verified. */
 const faultsOf = ({ deployments }: HaltReport) =>
   deployments
     .filter(({ verified }) => !verified)
@@ -182,7 +182,7 @@ describe.each(DATABASES)('halts on %s', (kind) => {
       },
     ]);
     expect(await statusOf(mine!)).toEqual(['halted', 'canceled', null, now]);
-    // Who was at it can record no more, and he who is at another goes on.
+    // The worker of the halted session can no longer record events; that of another one can.
     expect(await record(mine!)).toBe(false);
     expect(await record(other!)).toBe(true);
     expect(await statusOf(other!)).toEqual(['running', 'running', WORKER, null]);
@@ -319,7 +319,7 @@ describe.each(DATABASES)('halts on %s', (kind) => {
         scope === 'bot' ? resumeBot(service, BY, 'bot-0', WHY) : resumeAll(service, BY, WHY);
       const brokenOff = await ask(refusing((count) => count > 1));
       expect(brokenOff).toMatchObject({ verified: false, in_force: true });
-      // What is left can do nothing, and would go on once the halt were lifted.
+      // The session that remains can record nothing, and would continue if the halt were lifted.
       expect(await record(mine!)).toBe(false);
       await expect(resume()).rejects.toMatchObject({ code: 'conflict', reason: 'not_ended' });
       expect(await ask(storage)).toMatchObject({ verified: true, halt: brokenOff.halt });
@@ -330,7 +330,7 @@ describe.each(DATABASES)('halts on %s', (kind) => {
 
   it('a halt retries a session that could not be ended at first', async () => {
     await makeSessions(storage, { count: 3 });
-    // Of all at once, of fewer and fewer, and of the first by itself.
+    // The writes of all sessions, of fewer and fewer, and of the first one alone.
     const on = refusing((count) => count > 1 && count < 7);
     expect(await haltAll({ ...service, storage: on }, BY, WHY)).toMatchObject({ verified: true });
     expect(log).toHaveLength(1);
@@ -371,7 +371,7 @@ describe.each(DATABASES)('halts on %s', (kind) => {
   });
 });
 
-/** SQL that keeps a row as it is, whoever changes it: without a word, or with an error. */
+/** SQL that prevents changes of a row, either silently or with an error. */
 const KEEPING = {
   sqlite: (how: 'quietly' | 'loudly', id: string) =>
     `create trigger keep before update on bot_deployments when old.deployment_id = '${id}'
@@ -398,7 +398,7 @@ describe.each(DATABASES)('halts on a %s with faulty writes', (kind) => {
       [kept!.deployment_id, ['deployment_not_halted'], [true, true]],
     ]);
     expect(await statusOf(mine!)).toEqual(['halted', 'canceled', null, now]);
-    // It is asked for again, once the database does as it is told.
+    // The halt is repeated after the database accepts changes again.
     await database.execute(`drop trigger keep ${kind === 'postgres' ? 'on bot_deployments' : ''}`);
     const again = await haltAll(service, BY, WHY);
     expect(again.verified).toBe(true);
@@ -422,7 +422,7 @@ describe.each(DATABASES)('halts on a %s with faulty writes', (kind) => {
     ]);
     const warning = `deployment ${kept.deployment_id} could not be halted`;
     expect(log).toEqual([warning, warning]);
-    // It is as it was, but it can do nothing any more.
+    // Its rows are unchanged, but it can no longer record anything.
     expect(await statusOf(kept)).toEqual(['running', 'running', WORKER, null]);
     expect(await record(kept)).toBe(false);
   });

@@ -127,7 +127,7 @@ describe.each(mainlyOn('postgres'))('a bot that was latched, on %s', (kind) => {
     expect(JSON.parse(audit!.details)).toMatchObject({ reason: 'the feed is mended' });
     await expect(reEnable('again')).rejects.toMatchObject({ reason: 'not_latched' });
 
-    // What it executed before counts no more, and it can be latched again.
+    // Earlier executions no longer count, and the bot can be latched again.
     const { task_id: next } = await start('max');
     runner.wake();
     await ended(next);
@@ -146,7 +146,7 @@ describe.each(mainlyOn('postgres'))('a bot that was latched, on %s', (kind) => {
     await ended(task_id);
     const kinds = kindsOf(await told(task_id));
     expect(kinds.filter((its) => its === 'control.latch_lifted')).toHaveLength(1);
-    // Nobody has looked at the second.
+    // No person has reviewed the second latch.
     await expect(start('max')).rejects.toMatchObject({ reason: 'latched' });
     expect(await replayRun(service, 'often', task_id)).toMatchObject({ matches: true });
   });

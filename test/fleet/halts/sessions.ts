@@ -9,7 +9,7 @@ import { CREATED } from '../../events/bots.ts';
 
 const NOW = CREATED.occurred_at;
 
-/** Of another machine, so that nobody takes it for dead. */
+/** A worker of another machine, so that no server considers it dead. */
 export const WORKER = 'other-machine/1/0198c0de-0000-7000-8000-00000000bbbb';
 
 /** A session that was put into the database as its worker would have. */
@@ -19,7 +19,7 @@ export interface MadeSession {
   readonly task_id: string;
 }
 
-/** What a session is like whose strategy has a stop and a target at work. */
+/** State of a session whose strategy has a working stop and target. */
 export const STATE: SessionState = {
   status: 'running',
   time: '2026-01-02T00:00:00Z',
@@ -50,9 +50,9 @@ function order(
 export interface SessionsToMake {
   /** One for each bot. */
   readonly count: number;
-  /** Of the bots, before their number. */
+  /** Slug of the bots, before their number. */
   readonly slug?: string;
-  /** Not begun yet, instead of at work. */
+  /** Whether the sessions are queued instead of running. */
   readonly waiting?: boolean;
 }
 
@@ -243,7 +243,7 @@ function sessionOf({ task_id, bot_id }: MadeSession, waiting: boolean): Tables['
   return { ...place, failures: 0, stop_requested_at: null, recorded_at: NOW, ...supervised };
 }
 
-/** Of a session that has seen no bars. */
+/** State of a session before its first bar. */
 const BEFORE: SessionState = {
   ...STATE,
   time: null,

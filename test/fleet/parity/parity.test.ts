@@ -34,7 +34,7 @@ interface Change extends Partial<Omit<ParitySides, 'recorded' | 'backtest'>> {
   readonly failure?: string;
 }
 
-/** Of a session over three days, and a backtest that did the same. */
+/** Explains the difference between a session over three days and its backtest, which are equal by default. */
 function find({ recorded, orders = LINES, lines = LINES, failure, ...sides }: Change = {}) {
   return explainDifference({
     recorded: {

@@ -18,17 +18,17 @@ export function tradingDocument(slug: string, fast: number): ReturnType<typeof e
 }
 
 interface Play {
-  /** What comes of the steps that the catalogue has. */
+  /** Changes the steps that the catalogue has. */
   readonly change?: (steps: Step[]) => Step[];
-  /** What the market's hours would have had. */
+  /** Range of bars that the session records as missing. */
   readonly gap?: { readonly after: string; readonly before: string };
-  /** Takes no more bars than it takes to have an order at work. */
+  /** Whether to stop at the first bar with a working order. */
   readonly untilItOrders?: boolean;
-  /** Goes on when absent. */
+  /** How the session ends; it stays running by default. */
   readonly end?: 'success' | 'stop';
 }
 
-/** Takes the bars of a paper session that nobody works on, and records what it does. */
+/** Processes the bars of a paper session without a worker, and records its events. */
 export async function play(
   { storage, clock, catalogueDir }: TaskService,
   task_id: string,

@@ -51,7 +51,7 @@ describe.each(DATABASES)('the registry of bots on %s', (kind) => {
     return events.map((event) => event.kind);
   }
 
-  /** What is in the table is what the events come to. */
+  /** Expects the tables to equal the state that follows from the events. */
   async function expectSound({ bot_id }: Bot): Promise<void> {
     const bot = await getBot(db(), bot_id);
     const { state } = await stateAt(db(), bot_id, 'head');
@@ -213,7 +213,7 @@ describe.each(DATABASES)('the registry of bots on %s', (kind) => {
     await expect(archiveBot(registry, BY, slug, undefined)).rejects.toMatchObject(required);
     expect(await getBot(db(), slug)).toEqual(changed);
     await archive();
-    // Who did not hear the first answer asks again.
+    // A client that missed the first answer repeats its request.
     await archiveBot(registry, BY, slug, old);
     await expect(archiveBot(registry, BY, slug, undefined)).rejects.toMatchObject(required);
   });

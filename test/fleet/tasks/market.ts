@@ -12,7 +12,7 @@ const OPTIONS = { hasVolume: true, origin: 'made up', importedAt: '2026-01-02T03
 /** Time, open, high, low, close, volume. */
 type Row = Parameters<typeof barsFromRows>[0][number];
 
-/** Puts `SPX`, `TWO` and `THREE`, days, and `LONG`, so many minutes that they take a while, into a catalogue. */
+/** Fills a catalogue with daily bars of `SPX`, `TWO` and `THREE`, and with many one-minute bars of `LONG`. */
 export async function fillCatalogue(dir: string, minutes: number): Promise<void> {
   const imports = [
     ['SPX', '1d', wavesOf(300, DAY_MS)],
@@ -25,7 +25,7 @@ export async function fillCatalogue(dir: string, minutes: number): Promise<void>
   }
 }
 
-/** Puts other days in place of those of `SPX`, as `data import --replace` does. */
+/** Replaces the bars of `SPX`, as `data import --replace` does. */
 export async function replaceDays(dir: string, change: (rows: Row[]) => Row[]): Promise<void> {
   const bars = barsFromRows(change(wavesOf(300, DAY_MS)));
   await importBars(dir, bars, { ...OPTIONS, symbol: 'SPX', timeframe: '1d', replace: true });

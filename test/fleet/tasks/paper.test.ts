@@ -34,11 +34,11 @@ const STRATEGIES: Readonly<Record<string, Readonly<Record<string, number>>>> = {
   pairs_reversion: { lookback: 6, entry: 1, exit: 0.3 },
 };
 
-/** Of one market, and of several. */
+/** Strategies to run; by default one for a single market and one for several. */
 const TRIED = isAtLength ? Object.keys(STRATEGIES) : ['sma_crossover', 'momentum_rotation'];
 
 let catalogueDir: string;
-/** By strategy. */
+/** Summaries by strategy. */
 const backtests = new Map<string, Summary>();
 beforeAll(async () => {
   catalogueDir = await mkdtemp(join(tmpdir(), 'service-local-paper-test-'));
@@ -83,7 +83,7 @@ function documentOf(name: string): ReturnType<typeof tradingDocument> {
   return tradingDocument(name.replaceAll('_', '-'), name, STRATEGIES[name]!);
 }
 
-/** What the thread of a backtest would tell. */
+/** Returns the summary that a backtest thread would return. */
 async function backtestOf(name: string): Promise<Summary> {
   const work = {
     runId: 'backtest',

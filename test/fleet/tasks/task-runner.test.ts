@@ -46,7 +46,7 @@ const ELSEWHERE = 'other-machine/1/0198c0de-0000-7000-8000-00000000bbbb';
 
 const realNow = performance.now.bind(performance);
 let advanced = 0;
-/** Has the clock of this process advance by `ms` at once. */
+/** Advances the clock of this process by `ms` at once. */
 function advance(ms: number): void {
   advanced += ms;
   vi.spyOn(performance, 'now').mockImplementation(() => realNow() + advanced);
@@ -197,7 +197,7 @@ describe.each(DATABASES)('tasks on %s', (kind) => {
       expect(claim.attempts).toBe(attempt);
       const [task] = await listRunningTasks(storage.read);
       await storage.write((tx) => recoverTask(tx, task!, now));
-      // Whoever was taken for dead and is not has no say any more.
+      // A worker that was considered dead by mistake can no longer change the task.
       expect(await storage.write((tx) => recordHeartbeat(tx, claim, now, undefined, true))).toBe(
         false,
       );
@@ -471,7 +471,7 @@ describe('paper sessions on one PostgreSQL', () => {
     await makeSessions(12);
     const [small, ...others] = await counts();
     expect(small).toBe(2);
-    // On a slow machine one session may have waited so long that any worker takes it.
+    // On a slow machine, one session may have waited until any worker could claim it.
     expect(others).toHaveLength(2);
     expect(Math.min(...others)).toBeGreaterThanOrEqual(3);
   });

@@ -113,7 +113,7 @@ describe.each(mainlyOn('postgres'))('the server on %s', (kind) => {
     await createBot(service, 'operator', { document: { ...rest, spec: unnamed } });
     const begin = () => startPaper(service, ADA, 'unnamed', { speed: 86_400 * 60 });
     const { task_id } = await begin();
-    // As one that began before sessions said for whom they are.
+    // A session of an earlier version, which recorded no subjects.
     const old = await begin();
     await storage.write((tx) =>
       tx
@@ -156,7 +156,7 @@ describe.each(mainlyOn('postgres'))('the server on %s', (kind) => {
     expect(settled!.payload['thresholds']).toMatchObject({
       max_messages_per_second: { value: 0, level: 'desk', subject: '' },
     });
-    // Whoever names them, starts.
+    // A session that names them starts.
     await start('max');
   });
 
@@ -206,7 +206,7 @@ describe.each(mainlyOn('postgres'))('the server on %s', (kind) => {
       { status: 'requested', used_at: null },
       { status: 'used', used_order: used!.payload['order'] },
     ]);
-    // What was bought may be sold, whatever it is worth; nothing else was bought.
+    // A holding may be sold at any value; nothing else was bought.
     const bought = (await told(task_id, 'order.filled')).filter(
       ({ payload }) => payload['side'] === 'buy',
     );
