@@ -32,8 +32,13 @@ export class TradingCalendar {
    */
   sessionAt(time: number): Session {
     const { [this.#count(({ close }) => close <= time)]: session } = this.#sessions;
-    if (session === undefined || time < this.#sessions[0]!.date) throw this.#uncovered(time);
+    if (session === undefined || time < this.start) throw this.#uncovered(time);
     return session;
+  }
+
+  /** Midnight UTC of the date of the first session. */
+  get start(): number {
+    return this.#sessions[0]!.date;
   }
 
   /** Length of the longest session, ms. */

@@ -34,11 +34,14 @@ export function warmUpBars(
   window: Bars,
   { repair, own, calendar }: WarmUpOptions,
 ): WarmUpBars {
-  const good = goodBars(before, tooLong, repair);
-  const notes =
-    good.length < before.bars.length && repair === undefined
+  const allGood = goodBars(before, tooLong, repair);
+  const good = coveredBars(allGood, calendar);
+  const notes = [
+    ...(allGood.length < before.bars.length && repair === undefined
       ? ['Before the window, indicators use only the bars after the last bad row.']
-      : [];
+      : []),
+    ...(good.length < allGood.length ? [uncovered(calendar!)] : []),
+  ];
   if (own?.name === timeframe.name && hasOtherSpacing(good, own)) {
     return { bars: sliceBars(good, 0, 0), notes: [otherSpacing(window)] };
   }
@@ -66,6 +69,18 @@ function goodBars(
   let first = bars.length;
   while (first > 0 && !report.isBad(first - 1)) first -= 1;
   return sliceBars(bars, first, bars.length);
+}
+
+function coveredBars(bars: Bars, calendar: TradingCalendar | undefined): Bars {
+  if (calendar === undefined) return bars;
+  let first = 0;
+  while (first < bars.length && bars.time[first]! < calendar.start) first += 1;
+  return sliceBars(bars, first, bars.length);
+}
+
+function uncovered({ name, start }: TradingCalendar): string {
+  const year = new Date(start).getUTCFullYear();
+  return `Indicators do not use the bars before ${year}, which the calendar ${name} does not cover.`;
 }
 
 /** With fewer bars, the usual distance between two bars is unknown. */

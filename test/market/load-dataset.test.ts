@@ -54,6 +54,18 @@ test('notes a window that begins or ends inside a resampled bar', async () => {
   expect((await load(SP500, { from: '2001-01-10T09:00Z' })).notes).toEqual([]);
 });
 
+test.each(['1d', '1w'])(
+  'bars of %s before the window begin with the years that the calendar covers',
+  async (timeframe) => {
+    const window = { from: '2012-01-01', calendar: 'XETR', warmUp: true } as const;
+    const { warmUp } = await load(SP500, { ...window, timeframe });
+    expect(warmUp!.bars.time[0]).toBe(Date.UTC(2010, 0, 4));
+    expect(warmUp!.notes).toEqual([
+      'Indicators do not use the bars before 2010, which the calendar XETR does not cover.',
+    ]);
+  },
+);
+
 test('rejects bars that are longer than the requested timeframe', async () => {
   await expect(load(SP500, { timeframe: '1h' })).rejects.toMatchObject({ code: 'invalid_data' });
 });
