@@ -141,6 +141,12 @@ describe('the ranges of a line', () => {
     });
   });
 
+  it('begin with the value of a slower line that was complete before the run', () => {
+    const rows = Int32Array.of(1, 2, 5);
+    const values = Float64Array.of(7, 8, 9);
+    expect(toRanges(values, { before: 3, rows }, candlesOf(3, 1))).toEqual({ close: [8, 8, 9] });
+  });
+
   it('leave out values that cannot be drawn', () => {
     const values = Float64Array.of(Number.NaN, Infinity, 1 / 3);
     expect(toRanges(values, { before: 0 }, candlesOf(3, 1))).toEqual({

@@ -178,15 +178,15 @@ export function toRanges(
   const low: (number | null)[] = [];
   const high: (number | null)[] = [];
   const close: (number | null)[] = [];
+  const rowOf = (entry: number): number => rows?.[entry] ?? entry;
   let entry = 0;
+  while (entry < values.length && rowOf(entry) < before) entry++;
   for (let candle = 0; candle < time.length; candle++) {
     const end = before + (candle + 1) * barsPerCandle;
-    const held = rows === undefined ? Number.NaN : values[entry - 1]!;
-    let last = held;
+    let last = rows === undefined ? Number.NaN : values[entry - 1]!;
     let lowest = Infinity;
     let highest = -Infinity;
-    for (; entry < values.length && (rows?.[entry] ?? entry) < end; entry++) {
-      if ((rows?.[entry] ?? entry) < end - barsPerCandle) continue;
+    for (; entry < values.length && rowOf(entry) < end; entry++) {
       last = values[entry]!;
       if (last < lowest) lowest = last;
       if (last > highest) highest = last;
