@@ -10,7 +10,7 @@ const lockOf = (id: number): string => `service-local.thread.${id}`;
 
 /**
  * Runs `work` so that `endThread` waits for it. Needed for native code, such as DuckDB, that would end
- * the process if its thread were terminated.
+ * the process if its thread were terminated. Must not be called within `work`.
  */
 export async function beforeThreadEnds<T>(work: () => Promise<T>): Promise<T> {
   if (isMainThread) return work();
@@ -19,8 +19,20 @@ export async function beforeThreadEnds<T>(work: () => Promise<T>): Promise<T> {
 
 /** Terminates a thread once its calls of `beforeThreadEnds` have finished. */
 export async function endThread(thread: Worker): Promise<void> {
+  if (thread.threadId === -1) return;
   stuck.add(thread);
-  await locks.request(lockOf(thread.threadId), () => terminate(thread));
+  const ended = new AbortController();
+  thread.once('exit', () => {
+    stuck.delete(thread);
+    ended.abort();
+  });
+  try {
+    const { signal } = ended;
+    await locks.request(lockOf(thread.threadId), { signal }, () => terminate(thread));
+  } catch (error) {
+    // Node keeps the locks of a thread that ends by itself, for example without memory.
+    if (!ended.signal.aborted) throw error;
+  }
 }
 
 /**
@@ -28,10 +40,9 @@ export async function endThread(thread: Worker): Promise<void> {
  * collection. The program must then exit with `exitDespiteStuckThreads`.
  */
 async function terminate(thread: Worker): Promise<void> {
-  const ended = thread.terminate().finally(() => stuck.delete(thread));
   const giveUp = new AbortController();
   const late = delay(ENDS_WITHIN_MS, undefined, { signal: giveUp.signal }).catch(() => {});
-  await Promise.race([ended, late]);
+  await Promise.race([thread.terminate(), late]);
   giveUp.abort();
 }
 
