@@ -39,11 +39,11 @@ const EVENT_KIND =
 /** Range of RFC 3339 times. */
 const [FIRST_TIME, LAST_TIME] = [Date.parse('0001-01-01'), Date.parse('9999-12-31')];
 
-/** Events `data.bars` are checked strictly, because re-runs of a session read them. */
-const barsPayload = z.strictObject({
-  time,
-  bars: z.record(symbol, z.tuple([z.number(), z.number(), z.number(), z.number(), z.number()])),
-});
+const candle = z.tuple([z.number(), z.number(), z.number(), z.number(), z.number()]);
+/** Bars are checked strictly, because re-runs of a session read them. */
+const barsPayload = z.strictObject({ time, bars: z.record(symbol, candle) });
+const timedCandle = z.tuple([z.number(), ...candle.def.items]);
+const warmUpPayload = z.strictObject({ bars: z.record(symbol, z.array(timedCandle)) });
 
 const SessionEvent = z
   .strictObject({
@@ -62,7 +62,14 @@ const SessionEvent = z
   .refine(({ kind, payload }) => kind !== 'data.bars' || barsPayload.safeParse(payload).success, {
     error: 'must be bars: a time, and open, high, low, close and volume by symbol',
     path: ['payload'],
-  });
+  })
+  .refine(
+    ({ kind, payload }) => kind !== 'data.warm_up' || warmUpPayload.safeParse(payload).success,
+    {
+      error: 'must be bars by symbol: a time, open, high, low, close and volume each',
+      path: ['payload'],
+    },
+  );
 
 const optional = z.number().optional();
 

@@ -80,14 +80,21 @@ describe('the runners of a deployment', () => {
       ['run.ended', {}],
       ['session.state', STATE],
       ['control.halted', { scope: 'bot' }],
+      ['data.bars', { time: '2026-01-02T03:04:05Z', bars: { SPX: [1, 2, 3] } }],
+      ['data.warm_up', { bars: { SPX: [1, 2, 3] } }],
     ] as const) {
       const events = [{ kind, occurred_at: 0, payload }];
       const answer = await one.send({ batch: { ...batchOf(3), events } });
       expect(answer).toMatchObject({ status: 400, body: { code: 'invalid_request' } });
     }
+    const warmUp = {
+      kind: 'data.warm_up',
+      occurred_at: 0,
+      payload: { bars: { SPX: [[1_700_000_000_000, 1, 2, 0.5, 1.5, 9]] } },
+    };
     const long = {
       ...batchOf(3),
-      events: Array.from({ length: 512 }, () => batchOf(3).events[1]!),
+      events: Array.from({ length: 512 }, () => batchOf(3).events[1]!).with(0, warmUp),
     };
     expect(await one.report({ batch: long })).toMatchObject({ recorded: 3 });
   });
