@@ -127,18 +127,19 @@ function differenceOf(base: string, bars: string, text: string): string | undefi
   const after = tokensOf(text);
   if (before.length !== after.length) return undefined;
   const known = knownTokens(bars);
-  const changes: string[] = [];
+  let difference = '';
   for (const [place, token] of after.entries()) {
     if (token === before[place]) continue;
     const inBars = known.indexOf(token);
     const earlier = after.indexOf(token);
-    if (inBars >= 0) changes.push(`${place}@${inBars}`);
-    else if (earlier < place) changes.push(`${place}^${earlier}`);
+    if (difference !== '') difference += ',';
+    if (inBars >= 0) difference += `${place}@${inBars}`;
+    else if (earlier < place) difference += `${place}^${earlier}`;
     else if (token.includes(',')) return undefined;
-    else changes.push(`${place}=${token}`);
+    else difference += `${place}=${token}`;
+    if (difference.length > MAX_DIFFERENCE) return undefined;
   }
-  const difference = changes.join(',');
-  return difference.length > MAX_DIFFERENCE ? undefined : difference;
+  return difference;
 }
 
 function applyDifference(base: string, bars: string, difference: string): string {
