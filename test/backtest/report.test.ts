@@ -66,7 +66,7 @@ it('a long run with more lines than a chart can hold stays within the size limit
   expect(page).toContain('Not drawn: 16 lines of further indicators.');
 });
 
-it('a page of many instruments says how many are omitted', () => {
+it('a page of many instruments reports how many are omitted', () => {
   const symbols = Array.from({ length: 60 }, (_, index) => `S${index}`);
   const page = renderReport(syntheticRun({ steps: 2000, symbols }));
   expect(page.match(/<option>/g)).toHaveLength(50);

@@ -21,7 +21,7 @@ import type { Result } from './service-local.ts';
 const MACHINE = machineHash('b08dfa6083e7567a1921a715000001fb');
 const OTHER_MACHINE = machineHash('00000000000000000000000000000001');
 
-describe.each(mainlyOn('sqlite'))('what a lease is for, with a server on %s', (kind) => {
+describe.each(mainlyOn('sqlite'))('the use of a lease, with a server on %s', (kind) => {
   let world: World;
   let server: ServerHere;
   let token: string;

@@ -301,7 +301,7 @@ describe.each(DATABASES)('packed bars on %s', (kind) => {
     await database.execute('delete from packed_bars; delete from stored_bars');
   });
 
-  test('survive a write that fails after them', async () => {
+  test('survive the rollback of a write that contains them', async () => {
     const bot = await newBot();
     const batches = batchesOf(quiet(40));
     for (const [n, batch] of batches.entries()) {

@@ -152,7 +152,7 @@ describe.for(NAMES)('with %s values', (name) => {
     }
   });
 
-  test('what selects pods selects those of one component', () => {
+  test('a selector of pods selects only those of one component', () => {
     const selectors = rendered[name].flatMap(({ kind, metadata, ...rest }) => {
       const { spec } = rest as { spec?: Record<string, { matchLabels?: object }> };
       const selector = spec?.['podSelector'] ?? spec?.['selector'];
@@ -313,14 +313,14 @@ describe('the chart', () => {
     expect(ofKind('deployments', 'ClusterRole')).toEqual([]);
   });
 
-  test('gives the access that is known to be needed, and no more', async () => {
+  test('grants exactly the access that the documented role lists', async () => {
     const known = parse(await readFile(join(EXAMPLES, 'kubernetes-role.yaml'), 'utf8')) as object;
     for (const role of ofKind('deployments', 'Role')) {
       expect(role).toMatchObject({ rules: (known as { rules: unknown }).rules });
     }
   });
 
-  test('is of the version of the package, and pins the image by digest where it is given', async () => {
+  test('has the version of the package, and pins the image by digest if there is one', async () => {
     expect(await readFile(join(CHART, 'Chart.yaml'), 'utf8')).toContain(
       `appVersion: ${packageVersion()}\n`,
     );
@@ -331,7 +331,7 @@ describe('the chart', () => {
     );
   });
 
-  test('names verbs that there are in what it says at the end', async () => {
+  test('names only existing verbs in its notes', async () => {
     const notes = await readFile(join(CHART, 'templates/NOTES.txt'), 'utf8');
     const verbs = [...notes.matchAll(/(?: {5}|-- )service-local ([a-z]+(?: [a-z]+)*)/g)].map(
       ([, words]) => words!.replaceAll(' ', '/'),

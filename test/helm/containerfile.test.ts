@@ -18,7 +18,7 @@ const lines = text.replaceAll(/\\\n\s*/g, '').split('\n');
 const argument = (name: string): string =>
   new RegExp(`^ARG ${name}="?([^"\n]*)"?$`, 'm').exec(text)![1]!;
 
-test('the image copies what is there, and nothing else is sent to the builder', async () => {
+test('the image copies existing paths, and nothing else is sent to the builder', async () => {
   const copied = lines
     .filter((line) => line.startsWith('COPY ') && !line.includes('--from='))
     .flatMap((line) => line.split(' ').slice(1, -1));

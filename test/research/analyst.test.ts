@@ -325,7 +325,7 @@ it.each(OTHERS)('answers "%s" from the records', async (prompt, _, says) => {
   expect((await checked(prompt)).answer).toMatch(says);
 });
 
-it('takes each question for what it is, in its own words and in others', async () => {
+it('recognizes each question in its own words and in others', async () => {
   const refuse = () => Promise.reject(new ServiceError('not_found', 'there is nothing'));
   const { signal } = new AbortController();
   for (const [prompt, id] of OTHERS) {
@@ -339,7 +339,7 @@ it('takes each question for what it is, in its own words and in others', async (
   expect(new Set(QUESTIONS.map(({ id }) => id)).size).toBe(QUESTIONS.length);
 });
 
-it('answers of the run that is named', async () => {
+it('answers about the run that a question names', async () => {
   const one = await checked(`What is the Sharpe ratio of ${first}?`);
   const other = await checked('What is the Sharpe ratio of version 1?');
   expect(one.citations).toEqual(other.citations);
@@ -381,7 +381,7 @@ it('understands names, days and politeness around a question', async () => {
   }
 });
 
-it('cites runs and versions by paths that stay theirs', async () => {
+it('cites runs and versions by permanent paths', async () => {
   for (const prompt of [
     'Which was the latest run?',
     'List the runs',
@@ -397,7 +397,7 @@ it('cites runs and versions by paths that stay theirs', async () => {
   }
 });
 
-it('says what is missing, and which command makes it', async () => {
+it('names a missing result and the command that creates it', async () => {
   for (const prompt of ['What is the Sharpe ratio?', 'When was the deepest drawdown?']) {
     const { status, answer, citations } = await chat(prompt, 'new');
     expect({ status, citations }).toEqual({ status: 'done', citations: [] });
@@ -410,7 +410,7 @@ it('says what is missing, and which command makes it', async () => {
   );
 });
 
-it('says of a figure that there is not why there is none', async () => {
+it('gives the reason for an undefined figure', async () => {
   const run = await backtest('new', { to: '2000-02-15' });
   const { answer, citations } = await chat('What is the win rate?', 'new');
   expect(answer).toContain('Win rate: undefined (no trade was closed), in the backtest');
@@ -446,14 +446,14 @@ describe('a question that it cannot answer', () => {
     expect(citations).toEqual([]);
   });
 
-  it('lists all that it knows', async () => {
+  it('lists all questions that it can answer', async () => {
     const { answer } = await chat('What can I ask?');
     for (const { example } of QUESTIONS) expect(answer).toContain(`- ${example} (`);
     expect(QUESTIONS.length).toBeGreaterThanOrEqual(80);
   });
 });
 
-it('does nothing of what is written in prompts, documents, names and reasons', async () => {
+it('does not follow instructions in prompts, documents, names and reasons', async () => {
   const { metadata, ...document } = demoDocument('poisoned');
   const spec = { ...document.spec, universe: { symbols: ['HALT-ALL'], currency: 'USD' } };
   const poisoned = { ...document, spec, metadata: { ...metadata, name: ORDER, owner: ORDER } };
@@ -470,7 +470,7 @@ it('does nothing of what is written in prompts, documents, names and reasons', a
   expect([tasks.items.length, halts.items.length]).toEqual([3, 0]);
 });
 
-it('tells of halts, alerts, sessions and proposals', async () => {
+it('reports halts, alerts, sessions and proposals', async () => {
   await ok('POST', '/bots/demo/halt', { reason: ORDER });
   const halted = await checked('Is it halted, and since when?');
   expect(halted.answer).toContain(`It is halted since 2026-01-03T03:04:05Z, by`);
@@ -507,7 +507,7 @@ it('tells of halts, alerts, sessions and proposals', async () => {
   expect(held.citations.map(({ value }) => value)).toEqual([1000.5, 4000.25, 2]);
 });
 
-it('takes no run with other values for one of the bot', async () => {
+it('does not use a run with other values as one of the bot', async () => {
   server.now += 1000;
   const other = await backtest('demo', { params: { fast: 7 } });
   const { answer } = await checked('What is the total return?');
@@ -524,7 +524,7 @@ it('takes no run with other values for one of the bot', async () => {
   );
 });
 
-it('tells of a version without a run what the one before came to, and says so', async () => {
+it('answers about a version without a run with the run of the one before, and reports that', async () => {
   await ok('POST', '/bots', { document: demoDocument('later') });
   const run = await backtest('later', { params: {}, to: '2004-01-02' });
   const { answer } = await chat('What is the total return?', 'later');
@@ -538,7 +538,7 @@ it('tells of a version without a run what the one before came to, and says so', 
   );
 });
 
-it('tells an agent what is new since its last report', async () => {
+it('reports changes since the last report of an agent', async () => {
   const schedule = { every: '6h', prompt: 'What has changed?' };
   const agents = [{ role: 'reporter', schedule }];
   await ok('POST', '/bots', { document: demoDocument('told', { agents }) });
@@ -554,7 +554,7 @@ it('tells an agent what is new since its last report', async () => {
   expect(await ask()).toContain(`backtest ${run} of told, version 1 with other values`);
 });
 
-it('goes on with what was asked before', async () => {
+it('applies a follow-up to the question before it', async () => {
   const { session_id } = await chat('What is the Sharpe ratio?');
   const body = { prompt: 'And of version 1?', session_id };
   const { answer, citations } = (await ok('POST', '/bots/demo/chat', body)) as ChatTurn;

@@ -137,7 +137,7 @@ describe('paper sessions', () => {
   useDatabase('sqlite');
 
   it('a paper session gives the same result as a backtest of the same bars, for built-in strategies', async () => {
-    // Those that read models are tried with these.
+    // Tests of models cover the strategies that read them.
     const alone = [...BUILT_IN_STRATEGIES.values()].filter(({ signals }) => signals === undefined);
     expect(Object.keys(STRATEGIES).toSorted()).toEqual(alone.map(({ name }) => name).toSorted());
     const papers = [];
