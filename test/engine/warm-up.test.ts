@@ -15,6 +15,7 @@ import type { BarSeries } from '../../src/engine/series/declared-series.ts';
 import { defineStrategy } from '../../src/engine/strategy.ts';
 import { stepsOf } from '../../src/engine/steps.ts';
 import { allocateBars, barsFromRows, sliceBars, type Bars } from '../../src/market/bars.ts';
+import { sma } from '../../src/engine/indicators/sma.ts';
 import { seededRandom } from './indicator-contract.ts';
 import { DAY, ENGINE_DEFAULTS, START } from './market.ts';
 
@@ -145,5 +146,18 @@ it('an indicator of an indicator needs the bars of both, and only the outer one 
     ['ratio(A.close,B.close)', { entries: 1, days: 0 }, { entries: 1, days: 0 }],
     ['macd(A.close,12,26,9)', { entries: 34, days: 0 }, { entries: 397, days: 0 }],
     ['obv(A)', { entries: 1, days: 0 }, { entries: Infinity, days: 0 }],
+  ]);
+});
+
+it('bars of a longer timeframe that no indicator reads are listed, since they need bars, too', () => {
+  const indicators = ({ instruments: [a, b] }: { instruments: readonly BarSeries[] }) => ({
+    range: [a!.on('1d').high, a!.on('1d').low],
+    average: sma(b!.on('1d').close, 3),
+  });
+  const kind = { timeframe: '1h' } as const;
+  const declared = declaredIndicators({ name: 'x', indicators }, {}, ['A', 'B'], kind);
+  expect(declared.map(({ label, warmUp: { ready } }) => [label, ready.entries])).toEqual([
+    ["A.on('1d')", 24],
+    ["sma(B.on('1d').close,3)", 72],
   ]);
 });

@@ -26,7 +26,7 @@ export interface SeriesSource extends Cursors {
   readonly config: BarKind;
 }
 
-/** A declared indicator that is no input of another one. */
+/** A declared indicator, or bars of a longer timeframe, that no other indicator reads. */
 export interface DeclaredIndicator {
   /** For example `ema(close,20)`. */
   readonly label: string;
@@ -94,10 +94,21 @@ export class SeriesGraph {
     for (const clock of this.#jointClocks.values()) clock.begin();
   }
 
-  /** The declared indicators that are no inputs of others. */
+  /** The declared indicators, and bars of longer timeframes, that are no inputs of others. */
   get outputs(): readonly DeclaredIndicator[] {
     const inputs = new Set(this.#nodes.flatMap((node) => node.inputs));
-    return this.#nodes
+    const coarse = this.#barSeries
+      .filter(({ clock }) => clock instanceof CoarseClock)
+      .map(({ clock, series }) => {
+        const { drawing, warmUp } = stateOf(series.close);
+        return {
+          clock,
+          label: drawing.owner,
+          warmUp,
+          lines: BAR_COLUMNS.map((name) => series[name]),
+        };
+      });
+    return [...coarse, ...this.#nodes]
       .filter(({ lines }) => !lines.some((line) => inputs.has(line)))
       .map(({ label, warmUp, clock }) => ({ label, warmUp: scaled(warmUp, clock.barsPerEntry) }));
   }
