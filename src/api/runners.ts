@@ -66,7 +66,7 @@ const SessionEvent = z
   .refine(
     ({ kind, payload }) => kind !== 'data.warm_up' || warmUpPayload.safeParse(payload).success,
     {
-      error: 'must be bars by symbol: a time, open, high, low, close and volume each',
+      error: 'must be bars by symbol, each with time, open, high, low, close and volume',
       path: ['payload'],
     },
   );

@@ -1,4 +1,4 @@
-/** Whether the operating system reported the error; with codes, only for these, such as `ENOENT`. */
+/** Whether the operating system reported the error; if codes are given, with one of these, such as `ENOENT`. */
 export function isSystemError(
   error: unknown,
   ...codes: readonly string[]

@@ -94,7 +94,7 @@ export class SeriesGraph {
     for (const clock of this.#jointClocks.values()) clock.begin();
   }
 
-  /** The declared indicators, and bars of longer timeframes, that are no inputs of others. */
+  /** The declared indicators, and bars of longer timeframes, that are not inputs of others. */
   get outputs(): readonly DeclaredIndicator[] {
     const inputs = new Set(this.#nodes.flatMap((node) => node.inputs));
     const coarse = this.#barSeries
