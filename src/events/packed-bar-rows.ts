@@ -159,14 +159,11 @@ export async function readPackedBars(
 ): Promise<readonly BotEventsTable[]> {
   // A row at the end of the range may begin after it.
   const range = { ...place, limit: place.limit + 1 };
-  const withState = kinds.length > 0 && !kinds.includes(BARS);
+  const hasState = kinds.length > 0 && !kinds.includes(BARS);
   const found =
-    run_id === undefined && !withState
+    run_id === undefined && !hasState
       ? await (order === 'asc' ? selectFirst : selectLast)(db, range)
-      : await selectPacked(db, range, order)
-          .$if(run_id !== undefined, (query) => query.where('base.run_id', '=', run_id!))
-          .$if(withState, (query) => query.where('packed.state', 'is not', null))
-          .execute();
+      : await selectPacked(db, range, order, { run_id, hasState }).execute();
   if (order === 'desc') found.reverse();
   return found
     .flatMap((row) => eventsOf(row, range.bot_id))
@@ -193,46 +190,66 @@ type Place = Omit<PackedRange, 'run_id' | 'kinds'>;
 const selectFirst = prepareQuery((db, range: Place) => selectPacked(db, range, 'asc'));
 const selectLast = prepareQuery((db, range: Place) => selectPacked(db, range, 'desc'));
 
+interface Filter {
+  readonly run_id?: string | undefined;
+  /** Only rows with an event `session.state`. */
+  readonly hasState?: boolean;
+}
+
+/** Joins only the rows of the page, because PostgreSQL would join all of them and then sort. */
 function selectPacked(
   db: Db,
   { bot_id, after_seq, until_seq, limit }: Place,
   order: 'asc' | 'desc',
+  { run_id, hasState = false }: Filter = {},
 ) {
+  const baseOfRow = sql<number>`packed_bars.seq - packed_bars.base`;
+  const page = db
+    .selectFrom('packed_bars')
+    .selectAll()
+    .where('bot_no', '=', (of) =>
+      of.selectFrom('bot_numbers').select('bot_no').where('bot_id', '=', bot_id),
+    )
+    .where('seq', '>', after_seq)
+    // A row of two events may begin in the range and end after it.
+    .where((eb) => eb(sql<number>`seq`, '<=', sql<number>`${until_seq} + 1`))
+    .$if(hasState, (query) => query.where('state', 'is not', null))
+    .$if(run_id !== undefined, (query) =>
+      query.where(
+        (of) =>
+          of
+            .selectFrom('bot_events as base')
+            .select('base.run_id')
+            .where('base.bot_id', '=', bot_id)
+            .where((eb) => eb('base.seq', '=', baseOfRow)),
+        '=',
+        run_id!,
+      ),
+    )
+    .orderBy('seq', order)
+    .limit(limit);
   const before = sql<number>`packed.seq - case when packed.state is null then 1 else 2 end`;
-  return (
-    db
-      .selectFrom('bot_numbers as bot')
-      .innerJoin('packed_bars as packed', 'packed.bot_no', 'bot.bot_no')
-      .leftJoin('stored_bars', 'stored_bars.digest', 'packed.bars')
-      .leftJoin('bot_events as base', (join) =>
-        join
-          .on('base.bot_id', '=', bot_id)
-          .on((eb) => eb('base.seq', '=', sql<number>`packed.seq - packed.base`)),
-      )
-      .leftJoin('bot_events as event_before', (join) =>
-        join.on('event_before.bot_id', '=', bot_id).on((eb) => eb('event_before.seq', '=', before)),
-      )
-      .leftJoin('packed_bars as packed_before', (join) =>
-        join
-          .onRef('packed_before.bot_no', '=', 'bot.bot_no')
-          .on((eb) => eb('packed_before.seq', '=', before)),
-      )
-      .select(['packed.seq', 'packed.recorded_at', 'packed.state', 'packed.hash'])
-      .select([
-        'stored_bars.payload as bars',
-        'base.payload as base',
-        'base.version',
-        'base.run_id',
-      ])
-      .select(['event_before.hash as hash_before', 'packed_before.hash as packed_before'])
-      .where('bot.bot_id', '=', bot_id)
-      .where('packed.seq', '>', after_seq)
-      // A row of two events may begin in the range and end after it.
-      .where((eb) => eb(sql<number>`packed.seq`, '<=', sql<number>`${until_seq} + 1`))
-      .orderBy('packed.seq', order)
-      .limit(limit)
-      .$castTo<FoundRow>()
-  );
+  return db
+    .selectFrom(page.as('packed'))
+    .leftJoin('stored_bars', 'stored_bars.digest', 'packed.bars')
+    .leftJoin('bot_events as base', (join) =>
+      join
+        .on('base.bot_id', '=', bot_id)
+        .on((eb) => eb('base.seq', '=', sql<number>`packed.seq - packed.base`)),
+    )
+    .leftJoin('bot_events as event_before', (join) =>
+      join.on('event_before.bot_id', '=', bot_id).on((eb) => eb('event_before.seq', '=', before)),
+    )
+    .leftJoin('packed_bars as packed_before', (join) =>
+      join
+        .onRef('packed_before.bot_no', '=', 'packed.bot_no')
+        .on((eb) => eb('packed_before.seq', '=', before)),
+    )
+    .select(['packed.seq', 'packed.recorded_at', 'packed.state', 'packed.hash'])
+    .select(['stored_bars.payload as bars', 'base.payload as base', 'base.version', 'base.run_id'])
+    .select(['event_before.hash as hash_before', 'packed_before.hash as packed_before'])
+    .orderBy('packed.seq', order)
+    .$castTo<FoundRow>();
 }
 
 /** Whether packed events were added to a log after its head. */
