@@ -13,7 +13,7 @@ import { barsDigest } from './digest.ts';
 import { findGaps, findUncoveredEdges, type GapReport, type UncoveredEdge } from './data-gaps.ts';
 import { isAdjustedClose } from './header.ts';
 import { readBars, type BarFile, type ReadOptions } from './read-bars.ts';
-import { bucketOf } from './periods.ts';
+import { Periods } from './periods.ts';
 import { resample } from './resample.ts';
 import { keepBars } from './rows.ts';
 import { warmUpBars, type WarmUpBars } from './warm-up-bars.ts';
@@ -129,7 +129,7 @@ export async function loadDataset(options: LoadOptions): Promise<Dataset> {
       ...(bars.length < read.length
         ? [`${read.length} bars were resampled to ${bars.length} bars of ${timeframe.name}.`]
         : []),
-      ...(isOwn ? [] : partialBars(bars, timeframe, options)),
+      ...(isOwn ? [] : partialBars(bars, new Periods(timeframe, 0, calendar), options)),
     ],
   };
 }
@@ -156,14 +156,14 @@ function unusedNotes({ unused, layout }: BarFile): string[] {
 }
 
 /** Warns of a window that begins or ends inside a resampled bar. */
-function partialBars({ time }: Bars, timeframe: Timeframe, { from, to }: ReadOptions): string[] {
+function partialBars({ time }: Bars, periods: Periods, { from, to }: ReadOptions): string[] {
   const window = parseWindow(from, to);
-  const { name } = timeframe;
+  const { name } = periods.timeframe;
   return [
-    ...(bucketOf(time.at(0)!, timeframe).start < window.from
+    ...(periods.of(time.at(0)!)!.start < window.from
       ? [`The first bar of ${name} is incomplete: the window begins inside it, at ${from}.`]
       : []),
-    ...(bucketOf(time.at(-1)!, timeframe).end > window.to
+    ...(periods.of(time.at(-1)!)!.end > window.to
       ? [`The last bar of ${name} is incomplete: the window ends inside it, at ${to}.`]
       : []),
   ];

@@ -54,6 +54,14 @@ test('notes a window that begins or ends inside a resampled bar', async () => {
   expect((await load(SP500, { from: '2001-01-10T09:00Z' })).notes).toEqual([]);
 });
 
+test('a week is complete if the window contains its last session', async () => {
+  const week = { timeframe: '1w', from: '2001-01-08', calendar: 'XNYS' } as const;
+  const notes = async (to: string): Promise<readonly string[]> =>
+    (await load(SP500, { ...week, to })).notes.slice(1);
+  expect(await notes('2001-12-28')).toEqual([]);
+  expect(await notes('2001-12-27')).toHaveLength(1);
+});
+
 test.each(['1d', '1w'])(
   'bars of %s before the window begin with the years that the calendar covers',
   async (timeframe) => {
