@@ -103,7 +103,7 @@ export async function loadDataset(options: LoadOptions): Promise<Dataset> {
   const isOwn = own?.name === timeframe.name || read.length === 1;
   const calendar = calendarOf(options.calendar);
   const bars = isOwn ? read : resample(read, timeframe, calendar);
-  if (calendar !== undefined) checkCovered(bars, calendar);
+  if (calendar !== undefined) checkCovered(bars, calendar, file);
   // Irregular bars can only have gaps after resampling.
   const source = own === undefined ? bars : read;
   const hasVolume = manifest?.columns.includes('volume') ?? file.layout.volume !== undefined;
@@ -134,9 +134,22 @@ export async function loadDataset(options: LoadOptions): Promise<Dataset> {
   };
 }
 
-/** @throws ServiceError `invalid_data` for bars in years that the calendar does not cover. */
-function checkCovered({ time, length }: Bars, calendar: TradingCalendar): void {
-  if (length === 0) return;
+/** @throws ServiceError `invalid_data` for no bars, or bars in years that the calendar does not cover. */
+function checkCovered(
+  { time, length }: Bars,
+  calendar: TradingCalendar,
+  { path }: Pick<BarFile, 'path'>,
+): void {
+  if (length === 0) {
+    throw new ServiceError(
+      'invalid_data',
+      `the window of ${path} has no bar in a session of ${calendar.name}`,
+      {
+        remedy:
+          'Check the time zone of the bars, choose another window, or remove universe.calendar.',
+      },
+    );
+  }
   calendar.sessionAt(time[0]!);
   calendar.sessionAt(time[length - 1]!);
 }

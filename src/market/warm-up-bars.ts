@@ -49,8 +49,8 @@ export function warmUpBars(
   try {
     const bars = resample(good, timeframe, calendar);
     // A bar that began before the window continues in it, so its earlier part is not a whole bar.
-    const isWhole = bars.time[bars.length - 1]! < window.time[0]!;
-    return { bars: sliceBars(bars, 0, isWhole ? bars.length : bars.length - 1), notes };
+    const isCut = bars.time[bars.length - 1]! >= window.time[0]!;
+    return { bars: sliceBars(bars, 0, isCut ? bars.length - 1 : bars.length), notes };
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error;
     return { bars: sliceBars(good, 0, 0), notes: [otherSpacing(window)] };

@@ -62,6 +62,20 @@ test('a week is complete if the window contains its last session', async () => {
   expect(await notes('2001-12-27')).toHaveLength(1);
 });
 
+test('bars outside of all sessions are an error in the window, and warm up nothing before it', async () => {
+  const hour = (text: string): string => `${text}:00Z,1,1,1,1,1`;
+  const sunday = ['2024-03-03T12', '2024-03-03T13', '2024-03-03T14'].map(hour);
+  const monday = ['2024-03-04T15', '2024-03-04T16', '2024-03-04T17'].map(hour);
+  const path = await files.write('hours.csv', csv(HEADER, ...sunday, ...monday));
+  const daily = { timeframe: '1d', calendar: 'XNYS', warmUp: true } as const;
+  const { bars, warmUp } = await load(path, { ...daily, from: '2024-03-04' });
+  expect([bars.length, warmUp!.bars.length]).toEqual([1, 0]);
+  await expect(load(path, { ...daily, to: '2024-03-03' })).rejects.toMatchObject({
+    code: 'invalid_data',
+    message: expect.stringContaining('no bar in a session of XNYS') as string,
+  });
+});
+
 test.each(['1d', '1w'])(
   'bars of %s before the window begin with the years that the calendar covers',
   async (timeframe) => {
