@@ -13,6 +13,8 @@ if (argv.length === 1 && (argv[0] === '--version' || argv[0] === '-V')) {
     const { runOnNewerNode } = await import('../src/cli/newer-node.ts');
     runOnNewerNode(oldestNode());
   } else {
+    const { endWithLauncher } = await import('../src/cli/newer-node.ts');
+    endWithLauncher();
     const { run } = await import('../src/cli/main.ts');
     process.exitCode = await run(argv, process);
     const { exitDespiteStuckThreads } = await import('../src/base/end-thread.ts');

@@ -75,7 +75,10 @@ async function onOldNode(
     cwd: directory,
     env: { PATH: path, HOME: directory, npm_config_call: 'service-local' },
   });
-  if (whenReady) child.stdout.once('data', () => whenReady((signal) => child.kill(signal)));
+  if (whenReady) {
+    const output = [child.stdout, child.stderr].map((stream) => once(stream, 'data'));
+    void Promise.any(output).then(() => whenReady((signal) => child.kill(signal)));
+  }
   const [[code, signal], stdout, stderr] = await Promise.all([
     once(child, 'exit') as Promise<[number | null, NodeJS.Signals | null]>,
     text(child.stdout),
@@ -157,6 +160,13 @@ describe.skipIf(oldNode === undefined)('on a Node that is too old', () => {
       kill('SIGTERM'),
     );
     expect(ended).toMatchObject({ code: 9, signal: null, stdout: 'ready\n' });
+  });
+
+  it('leaves no server behind when it is killed', async () => {
+    const path = await npmThat(`echo ${process.execPath}`);
+    // The server writes to the same pipes, so that they are open until it has ended.
+    const ended = await onOldNode(['server', '--port', '0'], path, (kill) => kill('SIGKILL'));
+    expect(ended).toMatchObject({ code: null, signal: 'SIGKILL' });
   });
 
   it('ends with the signal that ended its child', async () => {
