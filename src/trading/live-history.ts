@@ -26,7 +26,8 @@ async function historyOf(
 ): Promise<Bars> {
   const rows: [number, number, number, number, number, number][] = [];
   let since = before - count * timeframe.ms;
-  while (since < before) {
+  for (let asked = -Infinity; since > asked && since < before;) {
+    asked = since;
     const page = await exchange.history(symbol, timeframe.name, since);
     for (const bar of page) {
       if (bar.time < since || bar.time >= before) continue;
