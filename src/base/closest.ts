@@ -1,18 +1,21 @@
 /**
  * Returns the candidate with the smallest edit distance to `word`, ignoring case, for "did you
  * mean …?". Returns undefined if each differs in more than 40 % of the longer word, because a wild
- * guess misleads. The first of equally close candidates wins.
+ * guess misleads. Of equally close candidates, the one closest in case wins, then the first.
  */
 export function closest(word: string, candidates: Iterable<string>): string | undefined {
   let best: string | undefined;
   let bestDistance = Infinity;
+  let bestExact = Infinity;
   for (const candidate of candidates) {
     const distance = editDistance(word.toLowerCase(), candidate.toLowerCase());
     const tolerance = 0.4 * Math.max(word.length, candidate.length);
-    if (distance < bestDistance && distance <= tolerance) {
-      best = candidate;
-      bestDistance = distance;
-    }
+    if (distance > bestDistance || distance > tolerance) continue;
+    const exact = editDistance(word, candidate);
+    if (distance === bestDistance && exact >= bestExact) continue;
+    best = candidate;
+    bestDistance = distance;
+    bestExact = exact;
   }
   return best;
 }

@@ -27,6 +27,11 @@ describe('closest', () => {
     expect(closest('cat', ['bat', 'hat'])).toBe('bat');
   });
 
+  it('prefers the same case among equally close candidates', () => {
+    expect(closest('emma', ['Ema', 'ema'])).toBe('ema');
+    expect(closest('Emma', ['ema', 'Ema'])).toBe('Ema');
+  });
+
   it('finds each candidate itself among any others', () => {
     fc.assert(
       fc.property(
