@@ -1,6 +1,8 @@
 import { z } from 'zod';
 import { closest } from '../base/closest.ts';
 import type { Problem } from '../base/errors.ts';
+import { similarTimeframe } from '../market/timeframe.ts';
+import type { CalendarName } from '../market/trading-calendar.ts';
 import { optional, type Path, type SourceDocument } from './document.ts';
 import { SPECIAL_PROBLEMS } from './field-types.ts';
 
@@ -169,6 +171,15 @@ const MODELS: Readonly<Record<string, string>> = {
   'slippage: volume_share': '{model: volume_share, impact: 0.1}',
 };
 
+/** Calendars by the common name of their exchange. */
+const CALENDARS: Readonly<Record<string, CalendarName>> = {
+  NYSE: 'XNYS',
+  NASDAQ: 'XNAS',
+  LSE: 'XLON',
+  XETRA: 'XETR',
+  TSE: 'XTKS',
+};
+
 function suggestionFor(
   issue: Issue,
   value: unknown,
@@ -183,7 +194,9 @@ function suggestionFor(
   if (model) return model;
   const isNumber = expected.some((type) => type === 'number' || type === 'int');
   if (isNumber && /^-?\d+(\.\d+)?$/.test(value)) return value;
-  return closest(value, choices(issue).map(String));
+  const known = choices(issue).map(String);
+  const meant = [similarTimeframe(value), CALENDARS[value.toUpperCase()]];
+  return known.find((name) => meant.some((one) => one === name)) ?? closest(value, known);
 }
 
 function expectedTypes(issue: Issue): readonly string[] {

@@ -1,3 +1,4 @@
+import { closest } from '../base/closest.ts';
 import { ServiceError } from '../base/errors.ts';
 import type { Bars } from './bars.ts';
 import { DAY, HOUR, MINUTE } from '../base/durations.ts';
@@ -36,12 +37,31 @@ export interface Timeframe {
   readonly ms: number;
 }
 
+/** The timeframe that a misspelled name probably means: `1w` for `1week`. */
+export function similarTimeframe(text: string): TimeframeName | undefined {
+  const [, count, unit] = /^(\d+) ?([a-z]+)$/i.exec(text) ?? [];
+  const short = UNITS.find(([long]) => unit?.toLowerCase().replace(/s$/, '') === long)?.[1];
+  const name = short === undefined ? closest(text, TIMEFRAME_NAMES) : `${count}${short}`;
+  return TIMEFRAME_NAMES.find((known) => known === name);
+}
+
+const UNITS = [
+  ['min', 'm'],
+  ['minute', 'm'],
+  ['hour', 'h'],
+  ['hr', 'h'],
+  ['day', 'd'],
+  ['week', 'w'],
+  ['month', 'mo'],
+] as const;
+
 /** @throws ServiceError `invalid_data` */
 export function parseTimeframe(text: string): Timeframe {
   const name = TIMEFRAME_NAMES.find((known) => known === text);
   if (name === undefined) {
+    const meant = similarTimeframe(text);
     throw new ServiceError('invalid_data', `unknown timeframe ${JSON.stringify(text)}`, {
-      remedy: `Use one of ${TIMEFRAME_NAMES.join(', ')}.`,
+      remedy: meant ? `Did you mean ${meant}?` : `Use one of ${TIMEFRAME_NAMES.join(', ')}.`,
     });
   }
   return { name, ms: LENGTHS[name] };

@@ -21,6 +21,22 @@ it.each([
   expect(suggestionOf(field, parse(suggestion!))).toBeUndefined();
 });
 
+it.each([
+  ['timeframe', '1hour', '1h'],
+  ['timeframe', '2 weeks', undefined],
+  ['timeframe', '5mins', '5m'],
+  ['timeframe', '1D', '1d'],
+  ['calendar', 'NYSE', 'XNYS'],
+  ['calendar', 'nasdaq', 'XNAS'],
+  ['calendar', 'LSE', 'XLON'],
+])('%s: %s suggests %s', (field, value, suggestion) => {
+  const bot = parse(VALID) as { spec: Record<string, Record<string, unknown>> };
+  bot.spec[field === 'calendar' ? 'universe' : 'data']![field] = value;
+  expect(parseSpec(stringify(bot), 'bot.yaml').problems).toMatchObject([
+    { pointer: expect.stringContaining(field), ...(suggestion && { suggestion }) },
+  ]);
+});
+
 it('does not suggest a model of another field', () => {
   expect(suggestionOf('account', 'none')).toBeUndefined();
 });

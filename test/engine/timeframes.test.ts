@@ -269,7 +269,8 @@ describe('a timeframe is rejected', () => {
 
   it.each([
     ['30m', /30m does not consist of whole bars of 1h; use a longer timeframe/],
-    ['1y', /unknown timeframe "1y"/],
+    ['1y', /^on: unknown timeframe "1y"\. Use one of 1m, /],
+    ['1week', /^on: unknown timeframe "1week"\. Did you mean 1w\?$/],
   ])('%s', (name, message) => {
     expect(declaring(([asset]) => asset.on(name as TimeframeName))).toThrow(message);
   });

@@ -1,3 +1,4 @@
+import { ServiceError } from '../../base/errors.ts';
 import type { Bars } from '../../market/bars.ts';
 import { Periods } from '../../market/periods.ts';
 import { Resampler } from '../../market/resample.ts';
@@ -30,7 +31,7 @@ export class CoarseBars {
   /** @throws RangeError for an unknown timeframe, or one that does not consist of whole bars. */
   constructor({ timeframe, calendar }: BarKind, name: string) {
     if (timeframe === undefined) throw new RangeError('on: the timeframe of the bars is unknown');
-    const [own, longer] = [parseTimeframe(timeframe), parseTimeframe(name)];
+    const [own, longer] = [parseTimeframe(timeframe), longerTimeframe(name)];
     if (!isMultiple(longer, own.ms)) {
       throw new RangeError(
         `on: ${name} does not consist of whole bars of ${timeframe}; use a longer timeframe, or a shorter data.timeframe`,
@@ -90,5 +91,15 @@ export class CoarseBars {
       }
       this.#completedAt[this.#completed] = this.#read;
     }
+  }
+}
+
+/** @throws RangeError for an unknown name, with a suggestion or all names. */
+function longerTimeframe(name: string): Timeframe {
+  try {
+    return parseTimeframe(name);
+  } catch (error) {
+    if (!(error instanceof ServiceError)) throw error;
+    throw new RangeError(`on: ${error.message}. ${error.remedy}`, { cause: error });
   }
 }
