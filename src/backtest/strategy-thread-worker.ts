@@ -158,10 +158,15 @@ function declare({
   kind,
   timeoutMs,
 }: Extract<Question, { declare: object }>['declare']): readonly DeclaredIndicator[] {
+  const { stackTraceLimit } = Error;
+  // The frame of the strategy follows those of the indicator that throws.
+  Error.stackTraceLimit = 30;
   try {
     return runStrategy(timeoutMs, () => declaredIndicators(strategy!, params, symbols, kind));
   } catch (error) {
     throw isTimeout(error) ? timeoutOf('indicators', timeoutMs) : error;
+  } finally {
+    Error.stackTraceLimit = stackTraceLimit;
   }
 }
 

@@ -1,7 +1,9 @@
 import { ServiceError } from '../base/errors.ts';
+import { placeIn } from '../base/strategy-guard.ts';
 import { allocateBars } from '../market/bars.ts';
 import type { Params, ParamValues } from './params.ts';
 import type { BarKind } from './series/coarse-bars.ts';
+import { testOf } from './series/condition.ts';
 import type { BarSeries } from './series/declared-series.ts';
 import { SeriesGraph, type DeclaredIndicator } from './series/series-graph.ts';
 import type { Strategy } from './strategy.ts';
@@ -14,12 +16,13 @@ export type DeclareIndicators = (
 ) => readonly DeclaredIndicator[];
 
 /**
- * The indicators that a strategy declares with these parameters, without a run.
+ * The indicators that a strategy declares with these parameters, without a run. Calls `wakeOn` too,
+ * so that its faults are found before a run.
  *
  * @throws ServiceError `strategy_failed` if the strategy throws.
  */
 export function declaredIndicators(
-  strategy: Pick<Strategy, 'name' | 'indicators'>,
+  strategy: Pick<Strategy, 'name' | 'indicators' | 'wakeOn'>,
   params: ParamValues<Params>,
   symbols: readonly string[],
   { timeframe, calendar }: BarKind,
@@ -33,15 +36,20 @@ export function declaredIndicators(
     fresh: new Uint8Array(symbols.length),
     config: { timeframe, calendar },
   });
+  let method = 'indicators';
   try {
-    strategy.indicators?.({
-      params: Object.freeze({ ...params }),
-      instruments: series.bars as readonly [BarSeries],
-    });
+    const values = Object.freeze({ ...params });
+    const instruments = series.bars as readonly [BarSeries];
+    const indicators = strategy.indicators?.({ params: values, instruments });
+    method = 'wakeOn';
+    const condition = strategy.wakeOn?.(indicators, values);
+    if (condition !== undefined) testOf(condition);
   } catch (error) {
+    const place = placeIn(error instanceof Error ? error.stack : undefined);
+    const where = place === undefined ? '' : ` (${place})`;
     throw new ServiceError(
       'strategy_failed',
-      `indicators() of strategy ${strategy.name} threw: ${String(error)}`,
+      `${method}() of strategy ${strategy.name} threw: ${String(error)}${where}`,
       { cause: error },
     );
   }

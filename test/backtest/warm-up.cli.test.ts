@@ -186,18 +186,24 @@ describe('validate', () => {
     expect(warmUp).toMatchObject({ needed: 20, given: { X: 8 } });
   });
 
-  test('reports an error in the declaration of an indicator', async () => {
-    writeFileSync(
-      join(directory, 'bad.ts'),
-      readFileSync(join(directory, 'own.ts'), 'utf8').replace(
-        'rsi(asset.close, 4)',
-        'rsi(asset.close, -4)',
-      ),
-    );
-    const { stdout } = await inProcess(['validate', bot('{ module: ./bad.ts }')]);
-    expect(stdout).toContain(
-      'strategy_failed indicators() of strategy own threw: RangeError: period',
-    );
+  test.each([
+    ['indicators', 'rsi(asset.close, 4)', 'rsi(asset.close, -4)', 'RangeError: period', 7],
+    [
+      'wakeOn',
+      '  create(',
+      '  wakeOn: ({ slow }) => crossing(slow, 50),\n  create(',
+      'TypeError: expected a series such as asset.close, not undefined',
+      10,
+    ],
+  ])('reports an error in %s with its line', async (method, from, to, message, line) => {
+    const source = readFileSync(join(directory, 'own.ts'), 'utf8')
+      .replace('crossedAbove,', 'crossedAbove, crossing,')
+      .replace(from, to);
+    const name = `bad-${method}.ts`;
+    writeFileSync(join(directory, name), source);
+    const { stdout } = await inProcess(['validate', bot(`{ module: ./${name} }`)]);
+    expect(stdout).toContain(`strategy_failed ${method}() of strategy own threw: ${message}`);
+    expect(stdout).toContain(`/${name}:${line})\n`);
   });
 });
 

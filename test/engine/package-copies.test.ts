@@ -83,11 +83,24 @@ it.each([5, true, {}])('wakeOn must not return %o', (wrong) => {
 
 it('the input of an indicator must be a series', async () => {
   const { sma } = await import('../../src/engine/api.ts');
-  for (const wrong of [5, undefined, {}]) {
+  for (const [wrong, kind] of [
+    [5, 'a number'],
+    [undefined, 'undefined'],
+    [{}, 'an object'],
+    [{ close: {} }, 'bars; use a column of them, such as .close'],
+  ]) {
     expect(() => sma(wrong as never, 3)).toThrow(
-      `expected a series such as asset.close, not a ${typeof wrong}`,
+      `expected a series such as asset.close, not ${kind}`,
     );
   }
+});
+
+it('an indicator of bars names them if it gets a series', async () => {
+  const { atr, correlation } = await import('../../src/engine/api.ts');
+  expect(() => atr({} as never)).toThrow('atr needs bars: atr(asset)');
+  expect(() => correlation(undefined as never, undefined as never, 3)).toThrow(
+    'expected a series such as asset.close, not undefined',
+  );
 });
 
 it('the version of the engine is that of the package', () => {

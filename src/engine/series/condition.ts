@@ -120,6 +120,7 @@ function compare(rule: Comparison, a: Series, b: Series | number): Condition {
       'conditions belong in wakeOn(); in the run, compare values or use crossedAbove()',
     );
   }
+  if (typeof b !== 'number') engineOf(b);
   return Object.freeze({ [VERSION]: PACKAGE_VERSION, rule, a, b });
 }
 

@@ -149,17 +149,30 @@ export function declare<P extends readonly unknown[], M, L extends string>(
   inputs: readonly Series[],
   params: P,
 ): Lines<L> {
+  const isWithoutColumns = inputs.length > 1 && inputs.every((input) => input === undefined);
+  if (isWithoutColumns && !OF_TWO_SERIES.has(name)) {
+    throw new TypeError(`${name} needs bars: ${name}(asset)`);
+  }
   return engineOf(inputs[0]).declare(name, inputs, params);
 }
+
+/** Indicators with several inputs that are not columns of the same bars. */
+const OF_TWO_SERIES: ReadonlySet<string> = new Set(['correlation', 'difference', 'ratio']);
 
 /** @throws TypeError if it is not a series; Error for an engine of another version. */
 export function engineOf(series: Series | undefined): Declarations {
   const declarations = series?.[ENGINE];
   if (declarations === undefined) {
-    throw new TypeError(`expected a series such as asset.close, not a ${typeof series}`);
+    throw new TypeError(`expected a series such as asset.close, not ${kindOf(series)}`);
   }
   checkCopies(PACKAGE_VERSION, declarations.version);
   return declarations;
+}
+
+function kindOf(value: unknown): string {
+  if (value === undefined || value === null) return String(value);
+  if (typeof value !== 'object') return `a ${typeof value}`;
+  return 'close' in value ? 'bars; use a column of them, such as .close' : 'an object';
 }
 
 /** @throws Error unless the strategy and the engine are of the same version of the package. */
