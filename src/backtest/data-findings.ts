@@ -1,5 +1,6 @@
 /** Findings about the data of a run: faults of the bars, and their extent. */
 import { formatCountOf, formatPercent } from '../base/format.ts';
+import type { HistoryNeed } from '../engine/history-need.ts';
 import type { RunResult } from '../engine/run-result.ts';
 import type { Bars } from '../market/bars.ts';
 import type { UncoveredEdge } from '../market/data-gaps.ts';
@@ -100,26 +101,29 @@ export function windowBeyondData(
 }
 
 /** Finds instruments with fewer bars before the window than the declared indicators need. */
-export function shortWarmUp({
-  instruments,
-  neededWarmUp = 0,
-}: {
-  readonly instruments: readonly Pick<JobInstrument, 'symbol' | 'warmUp'>[];
-  readonly neededWarmUp?: number | undefined;
-}): Finding | undefined {
-  const short = instruments
-    .map(({ symbol, warmUp }) => ({ symbol, given: warmUp?.length ?? 0 }))
-    .filter(({ given }) => given < neededWarmUp)
-    .sort((a, b) => a.given - b.given);
+export function shortWarmUp(needs: readonly HistoryNeed[] = []): Finding | undefined {
+  const short = needs
+    .flatMap(({ timeframe, needed, given }) =>
+      Object.entries(given).map(([symbol, count]) => ({ symbol, timeframe, needed, given: count })),
+    )
+    .filter(({ needed, given }) => given < needed)
+    .sort((a, b) => a.given / a.needed - b.given / b.needed);
   const [worst] = short;
   if (worst === undefined) return undefined;
   return {
     code: 'warm_up_short',
     severity: 'info',
-    issue: `The indicators need ${formatCountOf(neededWarmUp, 'bar')} before the window, but the data of ${worst.symbol} have ${worst.given}, so some indicators are not ready at the first bars of the window.`,
-    evidence: Object.fromEntries(short.map(({ symbol, given }) => [symbol, given])),
+    issue: `The indicators need ${formatBars(worst.needed, worst.timeframe)} before the window, but the data of ${worst.symbol} have ${worst.given}, so some indicators are not ready at the first bars of the window.`,
+    evidence: Object.fromEntries(
+      short.map(({ symbol, timeframe, given }) => [`${symbol} ${timeframe}`.trimEnd(), given]),
+    ),
     remedy: 'Load more history, or begin the window later.',
   };
+}
+
+/** `34 bars of 1d`; only the number for the bars of the run, whose timeframe is empty. */
+export function formatBars(count: number, timeframe: string): string {
+  return formatCountOf(count, 'bar') + (timeframe === '' ? '' : ` of ${timeframe}`);
 }
 
 const EDGE_SIDES = { from: 'bars missing at the start', to: 'bars missing at the end' } as const;

@@ -1,3 +1,4 @@
+import type { HistoryNeed } from '../engine/history-need.ts';
 import type { OrderCounts, RunResult } from '../engine/run-result.ts';
 import { formatCountOf, formatPercent, formatRatio } from '../base/format.ts';
 import {
@@ -30,7 +31,7 @@ export interface FindingsInput {
   /** Each has at least one bar. */
   readonly instruments: readonly JobInstrument[];
   /** See `BacktestJob`. */
-  readonly neededWarmUp?: number | undefined;
+  readonly historyNeeds?: readonly HistoryNeed[] | undefined;
   /** Equity at the end of buying and holding the instruments, see `holdEquity`. */
   readonly heldEquity: number;
   readonly parameters: number;
@@ -55,7 +56,7 @@ export function findings(input: FindingsInput): Finding[] {
     neverTraded(input),
     marginCalls(input),
     windowBeyondData(input.instruments),
-    shortWarmUp(input),
+    shortWarmUp(input.historyNeeds),
     dataEndEarly(input),
     neverClosed(input),
     fewTrades(input),

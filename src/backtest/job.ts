@@ -1,5 +1,6 @@
 import type { EngineConfig } from '../engine/config.ts';
 import type { EngineInstrument } from '../engine/engine-setup.ts';
+import type { HistoryNeed } from '../engine/history-need.ts';
 import type { Params, ParamValues } from '../engine/params.ts';
 import type { Strategy } from '../engine/strategy.ts';
 import type { Signals } from '../engine/model-signals.ts';
@@ -22,8 +23,8 @@ export interface BacktestJob {
   /** Length of a bar, ms. */
   readonly barMs: number;
   readonly instruments: readonly JobInstrument[];
-  /** Bars before the window that declared indicators need; undefined without such bars or indicators. */
-  readonly neededWarmUp?: number | undefined;
+  /** Bars before the window that declared indicators need; undefined without a window. */
+  readonly historyNeeds?: readonly HistoryNeed[] | undefined;
   /** Outputs of the spec's models for these bars, if it has models. */
   readonly signals?: Signals | undefined;
   readonly assertions: readonly Assertion[];

@@ -6,13 +6,15 @@ import {
   type Dataset,
   type LoadOptions,
 } from '../market/load-dataset.ts';
+import { sliceBars } from '../market/bars.ts';
 import { parseWindow } from '../market/bar-time.ts';
+import type { History } from '../engine/history-need.ts';
 import type { SourceDocument } from './document.ts';
 import { fieldsOf } from './fields.ts';
 import type { BotCheck, DataSource } from './load-bot.ts';
 import { volumeUse } from './prepare.ts';
 import { dataSchema, universeSchema } from './spec.ts';
-import { describeWarmUp, hasIndicators, warmUpNeed, type WarmUpReport } from './warm-up-need.ts';
+import { describeWarmUp, hasIndicators, warmUpReport, type WarmUpReport } from './warm-up-need.ts';
 
 export interface DataCheck {
   readonly problems: readonly Problem[];
@@ -47,7 +49,7 @@ export async function checkData(
   };
   const problems: Problem[] = [];
   const notes: string[] = [];
-  const given: Record<string, number> = {};
+  const histories: Record<string, History> = {};
   let barMs: number | undefined;
   for (const source of sources) {
     try {
@@ -59,7 +61,8 @@ export async function checkData(
       });
       if (dataset === undefined) continue;
       const { symbol } = source;
-      given[symbol] = dataset.warmUp?.bars.length ?? 0;
+      const { bars } = dataset;
+      histories[symbol] = { bars, before: dataset.warmUp?.bars ?? sliceBars(bars, 0, 0) };
       barMs = dataset.timeframe.ms;
       notes.push(...(dataset.warmUp?.notes ?? []).map((note) => `${symbol}: ${note}`));
       notes.push(...dataset.notes.map((note) => `${symbol}: ${note}`));
@@ -79,10 +82,9 @@ export async function checkData(
   }
   if (bot === undefined || barMs === undefined || problems.length > 0) return { problems, notes };
   try {
-    const need = warmUpNeed(bot, barMs);
-    if (need === undefined) return { problems, notes };
-    if (options.from !== undefined) notes.push(...describeWarmUp(need, given));
-    return { problems, notes, warmUp: { ...need, given } };
+    const warmUp = warmUpReport(bot, barMs, histories);
+    if (warmUp !== undefined) notes.push(...describeWarmUp(warmUp));
+    return { problems, notes, warmUp };
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error;
     const { code, message } = error;

@@ -5,6 +5,7 @@ import type { BacktestJob, JobInstrument } from '../backtest/job.ts';
 import type { StrategySource } from '../backtest/strategy-source.ts';
 import type { ModelsLock } from '../backtest/summary.ts';
 import type { EngineConfig } from '../engine/config.ts';
+import type { History } from '../engine/history-need.ts';
 import { ENGINE_VERSION } from '../engine/version.ts';
 import { ServiceError } from '../base/errors.ts';
 import { followedBy, sliceBars } from '../market/bars.ts';
@@ -16,7 +17,7 @@ import { modelRuntime } from './models/runtime.ts';
 import type { Bot } from './load-bot.ts';
 import { engineConfig } from './spec.ts';
 import { lockOf } from './spec-lock.ts';
-import { hasIndicators, warmUpNeed } from './warm-up-need.ts';
+import { hasIndicators, historyNeedsOf } from './warm-up-need.ts';
 
 export interface PrepareOptions {
   readonly catalogueDir: string;
@@ -42,6 +43,7 @@ export async function prepare(bot: Bot, options: PrepareOptions): Promise<Prepar
   const { load = loadDataset } = options;
   const config = engineConfig(bot.spec);
   const instruments: JobInstrument[] = [];
+  const histories: Record<string, History> = {};
   let barMs = 0;
   const digests: Record<string, string> = {};
   const warmUpDigests: Record<string, string> = {};
@@ -63,6 +65,7 @@ export async function prepare(bot: Bot, options: PrepareOptions): Promise<Prepar
     const source = { bars: dataset.sourceBars, missing: dataset.gaps.missing };
     const { bars, warmUp } = inOneColumn(dataset);
     instruments.push({ symbol, bars, warmUp, source, uncovered: dataset.uncovered });
+    histories[symbol] = { bars, before: warmUp ?? sliceBars(bars, 0, 0) };
     barMs = dataset.timeframe.ms;
     digests[symbol] = dataset.digest;
     if (warmUp !== undefined) warmUpDigests[symbol] = barsDigest(warmUp);
@@ -95,7 +98,7 @@ export async function prepare(bot: Bot, options: PrepareOptions): Promise<Prepar
       config,
       barMs,
       instruments,
-      neededWarmUp: data.from === undefined ? undefined : warmUpNeed(bot, barMs)?.needed,
+      historyNeeds: data.from === undefined ? undefined : historyNeedsOf(bot, barMs, histories),
       assertions: [...gatesOfSpec(metrics), ...options.assertions],
     },
   };

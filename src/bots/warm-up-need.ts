@@ -1,20 +1,33 @@
+import { formatBars } from '../backtest/data-findings.ts';
 import { declaredIndicators } from '../engine/declared-indicators.ts';
+import {
+  earliestStart,
+  historyNeeds,
+  lengthOf,
+  type History,
+  type HistoryNeed,
+} from '../engine/history-need.ts';
 import type { DeclaredIndicator } from '../engine/series/series-graph.ts';
 import { barsOf } from '../engine/series/warm-up.ts';
-import { formatCountOf } from '../base/format.ts';
+import { formatTime } from '../market/bar-time.ts';
 import type { Bot } from './load-bot.ts';
 import { engineConfig } from './spec.ts';
 
-/** History that the declared indicators of a bot need before its run, in bars. */
-export interface WarmUpNeed {
-  /** Bars with which all are ready one bar before the first bar of the run. */
-  readonly needed: number;
+/** `warm_up` of a file in `validate --json`: history that the declared indicators of a bot need. */
+export interface WarmUpReport extends Omit<HistoryNeed, 'timeframe'> {
+  /** The same for bars of longer timeframes, if indicators read any. */
+  readonly longer?: readonly HistoryNeed[];
+  /** Earliest `data.from` with enough bars before it; absent if there are enough, or never are. */
+  readonly earliest_from?: string;
   readonly indicators: readonly IndicatorNeed[];
 }
 
+/** Bars are those of the timeframe of the indicator. */
 interface IndicatorNeed {
   /** For example `ema(close,20)`. */
   readonly indicator: string;
+  /** Absent if it is the timeframe of the bot. */
+  readonly timeframe?: string;
   /** Bars until it is ready. */
   readonly ready: number;
   /** Bars after which the influence of older ones is below 1e-9; null if no such number is known. */
@@ -30,51 +43,97 @@ export function hasIndicators({ strategy, declare }: Bot): boolean {
  *
  * @throws ServiceError `strategy_failed` or `strategy_timeout` if it cannot declare them.
  */
-export function warmUpNeed(bot: Bot, barMs: number): WarmUpNeed | undefined {
+export function indicatorsOf(bot: Bot): readonly DeclaredIndicator[] | undefined {
   if (!hasIndicators(bot)) return undefined;
   const { strategy, declare, params, spec } = bot;
   const { symbols } = spec.spec.universe;
-  const { timeframe, calendar } = engineConfig(spec);
-  const kind = { timeframe, calendar };
-  const declared =
-    declare?.(params, symbols, kind) ?? declaredIndicators(strategy, params, symbols, kind);
-  const indicators = declared.map((indicator) => needOf(indicator, barMs));
-  return { needed: Math.max(0, ...indicators.map(({ ready }) => ready)), indicators };
+  const kind = engineConfig(spec);
+  const { timeframe, calendar } = kind;
+  return (
+    declare?.(params, symbols, { timeframe, calendar }) ??
+    declaredIndicators(strategy, params, symbols, kind)
+  );
 }
 
-function needOf(
-  { label, warmUp: { ready, settled } }: DeclaredIndicator,
+/**
+ * The bars before a window that the declared indicators of a bot need, by timeframe; that of the bot
+ * is the first. Undefined for a strategy without declared indicators.
+ *
+ * @throws ServiceError as `indicatorsOf`.
+ */
+export function historyNeedsOf(
+  bot: Bot,
   barMs: number,
-): IndicatorNeed {
-  const bars = barsOf(settled, barMs);
+  histories: Readonly<Record<string, History>>,
+): HistoryNeed[] | undefined {
+  const declared = indicatorsOf(bot);
+  return declared && historyNeeds(declared, engineConfig(bot.spec), barMs, histories);
+}
+
+/**
+ * Returns undefined for a strategy without declared indicators.
+ *
+ * @throws ServiceError as `indicatorsOf`.
+ */
+export function warmUpReport(
+  bot: Bot,
+  barMs: number,
+  histories: Readonly<Record<string, History>>,
+): WarmUpReport | undefined {
+  const declared = indicatorsOf(bot);
+  if (declared === undefined) return undefined;
+  const kind = engineConfig(bot.spec);
+  const needs = historyNeeds(declared, kind, barMs, histories);
+  const [{ needed, given }, ...longer] = needs as [HistoryNeed, ...HistoryNeed[]];
+  const start = needs.some(isShort)
+    ? earliestStart(needs, kind, Object.values(histories))
+    : undefined;
   return {
-    indicator: label,
-    ready: barsOf(ready, barMs),
-    settled: Number.isFinite(bars) ? bars : null,
+    needed,
+    given,
+    ...(longer.length > 0 && { longer }),
+    ...(start !== undefined && { earliest_from: formatTime(start) }),
+    indicators: declared.map((indicator) => needOf(indicator, barMs)),
   };
 }
 
-/** `warm_up` of a file in `validate --json`. */
-export interface WarmUpReport extends WarmUpNeed {
-  /** Bars of the data before the window, by symbol. */
-  readonly given: Readonly<Record<string, number>>;
+function isShort({ needed, given }: HistoryNeed): boolean {
+  return Object.values(given).some((count) => count < needed);
+}
+
+function needOf({ label, timeframe, warmUp }: DeclaredIndicator, barMs: number): IndicatorNeed {
+  const ms = lengthOf(timeframe, barMs);
+  const settled = barsOf(warmUp.settled, ms);
+  return {
+    indicator: label,
+    ...(timeframe !== '' && { timeframe }),
+    ready: barsOf(warmUp.ready, ms),
+    settled: Number.isFinite(settled) ? settled : null,
+  };
 }
 
 /** Returns sentences about the bars before a window, and about indicators that depend on more of them. */
-export function describeWarmUp(
-  { needed, indicators }: WarmUpNeed,
-  given: WarmUpReport['given'],
-): string[] {
-  const least = Math.min(...Object.values(given));
-  const counts = Object.entries(given).map(([symbol, bars]) => `${symbol} ${bars}`);
-  const bars = formatCountOf(needed, 'bar');
+export function describeWarmUp(report: WarmUpReport): string[] {
+  const { needed, given, longer = [], earliest_from, indicators } = report;
+  const needs = [{ timeframe: '', needed, given }, ...longer];
   return [
-    `The indicators need ${bars} before the window, and the data have: ${counts.join(', ')}.`,
-    ...indicators.flatMap(({ indicator, settled }) => {
+    ...needs
+      .filter((need) => need.needed > 0 || needs.length === 1)
+      .map((need) => {
+        const bars = formatBars(need.needed, need.timeframe);
+        const counts = Object.entries(need.given).map(([symbol, count]) => `${symbol} ${count}`);
+        return `The indicators need ${bars} before the window, and the data have: ${counts.join(', ')}.`;
+      }),
+    ...(earliest_from === undefined
+      ? []
+      : [`All indicators are ready at the first bar if data.from is ${earliest_from} or later.`]),
+    ...indicators.flatMap(({ indicator, timeframe = '', settled }) => {
       if (settled === null) return [`${indicator} depends on all bars since the first.`];
-      if (settled <= Math.max(least, needed)) return [];
+      const need = needs.find((one) => one.timeframe === timeframe)!;
+      const least = Math.min(...Object.values(need.given));
+      if (settled <= Math.max(least, need.needed)) return [];
       return [
-        `${indicator} depends on the first bars: their influence is below 1e-9 after ${formatCountOf(settled, 'bar')}.`,
+        `${indicator} depends on the first bars: their influence is below 1e-9 after ${formatBars(settled, timeframe)}.`,
       ];
     }),
   ];

@@ -1,5 +1,6 @@
 import type { Bot } from '../bots/load-bot.ts';
-import { warmUpNeed } from '../bots/warm-up-need.ts';
+import { indicatorsOf } from '../bots/warm-up-need.ts';
+import { barsOf } from '../engine/series/warm-up.ts';
 import { mostWarmUpBars } from './session-events.ts';
 
 /**
@@ -8,7 +9,9 @@ import { mostWarmUpBars } from './session-events.ts';
  */
 export function warmUpOfSession(bot: Bot, barMs: number): number {
   const most = mostWarmUpBars(bot.spec.spec.universe.symbols.length);
-  const { indicators } = warmUpNeed(bot, barMs) ?? { indicators: [] };
-  const settled = indicators.map((indicator) => indicator.settled ?? most);
+  const settled = (indicatorsOf(bot) ?? []).map(({ barsPerEntry, warmUp }) => {
+    const { entries, days } = warmUp.settled;
+    return barsOf({ entries: entries * barsPerEntry, days }, barMs);
+  });
   return Math.min(most, Math.max(0, ...settled));
 }

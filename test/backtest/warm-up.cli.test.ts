@@ -62,10 +62,16 @@ interface BotOptions {
   readonly data?: string;
   readonly window?: string;
   readonly timeframe?: string;
+  readonly calendar?: string;
 }
 
 function bot(strategy: string, options: BotOptions = {}): string {
-  const { data = 'bars', window = `, from: ${dayOf(FROM)}`, timeframe = '1d' } = options;
+  const {
+    data = 'bars',
+    window = `, from: ${dayOf(FROM)}`,
+    timeframe = '1d',
+    calendar = '24/7',
+  } = options;
   const file = join(directory, 'bot.yaml');
   writeFileSync(
     file,
@@ -74,7 +80,7 @@ kind: Bot
 metadata: { name: A, slug: a }
 spec:
   kind: trading
-  universe: { symbols: [X], currency: USD }
+  universe: { symbols: [X], currency: USD, calendar: ${calendar} }
   data: { source: ./${data}.csv, timeframe: ${timeframe}${window} }
   strategy: ${strategy}
 `,
@@ -204,6 +210,105 @@ describe('validate', () => {
     const { stdout } = await inProcess(['validate', bot(`{ module: ./${name} }`)]);
     expect(stdout).toContain(`strategy_failed ${method}() of strategy own threw: ${message}`);
     expect(stdout).toContain(`/${name}:${line})\n`);
+  });
+});
+
+describe('bars of a longer timeframe are counted in the data', () => {
+  const DAYS = 12;
+  beforeAll(() => {
+    writeHours('seven', [14, 15, 16, 17, 18, 19, 20]);
+    writeHours('around', [...Array(24).keys()]);
+    writeFileSync(
+      join(directory, 'longer.ts'),
+      `import { defineStrategy, sma } from 'service-local/strategy';
+export default defineStrategy({
+  name: 'longer',
+  description: 'Buys at its first bar if the average is ready.',
+  params: {},
+  indicators: ({ instruments: [asset] }) => ({ average: sma(asset.on('1d').close, 5) }),
+  create({ instruments: [asset], indicators: { average }, broker }) {
+    return { onBar() { if (asset.count === 1 && average.ready) broker.target(asset, 1); } };
+  },
+});
+`,
+    );
+  });
+
+  /** Writes hourly bars at these hours of the first days of June 2020, which begins on a Monday. */
+  function writeHours(name: string, hours: readonly number[]): void {
+    const days = Array.from(
+      { length: DAYS },
+      (_, day) => `2020-06-${String(day + 1).padStart(2, '0')}`,
+    );
+    const rows = days.flatMap((day) =>
+      hours.map((hour) => `${day}T${String(hour).padStart(2, '0')}:00:00Z,10,11,9,10,5`),
+    );
+    writeFileSync(
+      join(directory, `${name}.csv`),
+      ['time,open,high,low,close,volume', ...rows, ''].join('\n'),
+    );
+  }
+
+  async function examine(options: BotOptions) {
+    const file = bot('{ module: ./longer.ts }', { timeframe: '1h', ...options });
+    const { stdout } = await inProcess(['validate', file, '--json']);
+    const [report] = (JSON.parse(stdout) as { files: { warm_up: object; notes: string[] }[] })
+      .files;
+    const { findings, trades } = await backtest(file);
+    const codes = findings.map(({ code }) => code);
+    return { ...report!, isShort: codes.includes('warm_up_short'), isReady: trades.open === 1 };
+  }
+
+  test('enough days of seven bars are enough without a calendar', async () => {
+    const found = await examine({ data: 'seven', window: ', from: 2020-06-06' });
+    expect(found).toMatchObject({
+      warm_up: { needed: 0, longer: [{ timeframe: '1d', needed: 5, given: { X: 5 } }] },
+      isShort: false,
+      isReady: true,
+    });
+    expect(found.notes).toEqual([
+      'The indicators need 5 bars of 1d before the window, and the data have: X 5.',
+    ]);
+  });
+
+  test('bars outside the sessions do not replace days, and the earliest from is named', async () => {
+    const data = { data: 'around', calendar: 'XNYS' };
+    const early = await examine({ ...data, window: ', from: 2020-06-05' });
+    expect(early).toMatchObject({
+      warm_up: {
+        longer: [{ timeframe: '1d', needed: 5, given: { X: 4 } }],
+        earliest_from: '2020-06-05T19:00:00Z',
+      },
+      isShort: true,
+      isReady: false,
+    });
+    expect(early.notes).toContain(
+      'All indicators are ready at the first bar if data.from is 2020-06-05T19:00:00Z or later.',
+    );
+    const late = await examine({ ...data, window: ", from: '2020-06-05T19:00:00Z'" });
+    expect(late).toMatchObject({ isShort: false, isReady: true });
+  });
+
+  test('overlapping bars are a problem of the data', async () => {
+    const [head, ...rows] = readFileSync(join(directory, 'around.csv'), 'utf8').split('\n');
+    const half = rows[23]!.replace('23:00', '23:30');
+    writeFileSync(join(directory, 'odd.csv'), [head, ...rows.toSpliced(24, 0, half)].join('\n'));
+    const file = bot('{ module: ./longer.ts }', {
+      data: 'odd',
+      timeframe: '1h',
+      window: ', from: 2020-06-08',
+    });
+    const { stdout } = await inProcess(['validate', file]);
+    expect(stdout).toContain('invalid_data on: the bar of 2020-06-01T23:30:00.000Z overlaps');
+  });
+
+  test('the need is printed without data.from, too', async () => {
+    const { notes, isShort } = await examine({ data: 'seven', window: '' });
+    expect(notes).toEqual([
+      'The indicators need 5 bars of 1d before the window, and the data have: X 0.',
+      'All indicators are ready at the first bar if data.from is 2020-06-06T14:00:00Z or later.',
+    ]);
+    expect(isShort).toBe(false);
   });
 });
 

@@ -214,7 +214,13 @@ describe('init', () => {
 
     const bot = join(cwd, 'first-bot');
     const validated = await serviceLocal(['validate', 'bot.yaml'], { cwd: bot });
-    expect(validated).toEqual({ code: 0, stdout: 'bot.yaml: valid\n', stderr: '' });
+    expect(validated).toEqual({
+      code: 0,
+      stdout: 'bot.yaml: valid\n',
+      stderr: `note: bot.yaml: The indicators need 30 bars before the window, and the data have: SPX 0.
+note: bot.yaml: All indicators are ready at the first bar if data.from is 2000-02-15 or later.
+`,
+    });
     const run = await serviceLocal(['backtest', 'bot.yaml', '--json'], { cwd: bot });
     expect(JSON.parse(run.stdout)).toMatchObject({
       bot: { name: 'First bot', slug: 'first-bot' },

@@ -156,8 +156,15 @@ it('bars of a longer timeframe that no indicator reads are listed, since they ne
   });
   const kind = { timeframe: '1h' } as const;
   const declared = declaredIndicators({ name: 'x', indicators }, {}, ['A', 'B'], kind);
-  expect(declared.map(({ label, warmUp: { ready } }) => [label, ready.entries])).toEqual([
-    ["A.on('1d')", 24],
-    ["sma(B.on('1d').close,3)", 72],
+  expect(
+    declared.map(({ label, timeframe, barsPerEntry, warmUp: { ready } }) => [
+      label,
+      timeframe,
+      barsPerEntry,
+      ready.entries,
+    ]),
+  ).toEqual([
+    ["A.on('1d')", '1d', 24, 1],
+    ["sma(B.on('1d').close,3)", '1d', 24, 3],
   ]);
 });

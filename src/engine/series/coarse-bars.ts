@@ -64,15 +64,21 @@ export class CoarseBars {
     return from;
   }
 
-  /** Reads the bars of the instrument up to `length`. @throws ServiceError as `Resampler.add`. */
+  /**
+   * Reads the bars of the instrument up to `length`.
+   *
+   * @throws ServiceError `invalid_data` as `Resampler.add`, and for a bar that overlaps another.
+   */
   extend(source: Bars, length: number): void {
     const resampler = this.#resampler;
     const { length: ms } = resampler.periods;
     for (; this.#read < length; this.#read += 1) {
       const time = source.time[this.#read]!;
       if (time < resampler.end && this.#completed === resampler.bars.length) {
-        throw new RangeError(
+        throw new ServiceError(
+          'invalid_data',
           `on: the bar of ${new Date(time).toISOString()} overlaps the one before`,
+          { remedy: 'Remove this bar from the data.' },
         );
       }
       resampler.add(source, this.#read);

@@ -14,7 +14,7 @@ import { drawColumn, drawLine, namesOf, type ReturnedIndicator } from './returne
 import { INDICATOR_KINDS } from '../indicators/indicator-kinds.ts';
 import { PACKAGE_VERSION } from '../version.ts';
 import type { SharedComputations } from './shared-computations.ts';
-import { inTurn, ofWindow, scaled, together, type WarmUp } from './warm-up.ts';
+import { inTurn, ofWindow, together, type WarmUp } from './warm-up.ts';
 
 /** The part of a run that its series read. */
 export interface SeriesSource extends Cursors {
@@ -30,12 +30,15 @@ export interface SeriesSource extends Cursors {
 export interface DeclaredIndicator {
   /** For example `ema(close,20)`. */
   readonly label: string;
-  /** In bars. */
+  /** Timeframe of its entries; empty for the bars of the run. */
+  readonly timeframe: string;
+  /** Bars of the run in one entry, with the longest sessions. */
+  readonly barsPerEntry: number;
   readonly warmUp: WarmUp;
 }
 
 /** An indicator of this run. */
-interface Node extends DeclaredIndicator {
+interface Node extends Pick<DeclaredIndicator, 'label' | 'warmUp'> {
   readonly kind: Pick<IndicatorKind<never, unknown, string>, 'name' | 'lines'>;
   readonly computation: Computation;
   readonly clock: Clock;
@@ -110,7 +113,12 @@ export class SeriesGraph {
       });
     return [...coarse, ...this.#nodes]
       .filter(({ lines }) => !lines.some((line) => inputs.has(line)))
-      .map(({ label, warmUp, clock }) => ({ label, warmUp: scaled(warmUp, clock.barsPerEntry) }));
+      .map(({ label, warmUp, clock: { timeframe, barsPerEntry } }) => ({
+        label,
+        timeframe,
+        barsPerEntry,
+        warmUp,
+      }));
   }
 
   /** Computes all series up to the bars of `time`. */

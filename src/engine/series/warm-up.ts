@@ -61,12 +61,6 @@ export function together(...parts: readonly WarmUp[]): WarmUp {
   };
 }
 
-/** Converts a warm-up in entries that consist of `bars` bars each to one in bars. */
-export function scaled({ ready, settled }: WarmUp, bars: number): WarmUp {
-  const scale = ({ entries, days }: Stretch): Stretch => ({ entries: entries * bars, days });
-  return { ready: scale(ready), settled: scale(settled) };
-}
-
 /** Number of bars of this length, ms, that cover a stretch. A bar of a day or more counts as a day. */
 export function barsOf({ entries, days }: Stretch, barMs: number): number {
   return entries + days * Math.ceil(Math.max(DAY / barMs, 1));

@@ -59,6 +59,8 @@ const endless = z
 
 const Indicator = z.strictObject({
   label: upTo(1000),
+  timeframe: upTo(10),
+  barsPerEntry: count,
   warmUp: z.strictObject({
     ready: z.strictObject({ entries: count, days: count }),
     settled: z.strictObject({ entries: endless, days: count }),

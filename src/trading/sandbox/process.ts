@@ -168,8 +168,10 @@ function indicatorsOf(
   if (strategy.indicators === undefined) return undefined;
   try {
     return loadGuarded(() => declaredIndicators(strategy, values, symbols, config)).map(
-      ({ label, warmUp: { ready, settled } }) => ({
+      ({ label, timeframe, barsPerEntry, warmUp: { ready, settled } }) => ({
         label: label.slice(0, 1000),
+        timeframe,
+        barsPerEntry,
         warmUp: { ready, settled },
       }),
     );
