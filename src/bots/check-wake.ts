@@ -26,6 +26,10 @@ export async function wakeDifference(
   const always = await eventsOf(load(), true, options);
   for (let at = 0; at < Math.max(waking.length, always.length); at += 1) {
     if (isDeepStrictEqual(waking[at], always[at])) continue;
+    const missed = always[at];
+    if (missed !== undefined && !(waking[at] && waking[at].time <= missed.time)) {
+      return `wakeOn skips ${missed.time}, where onBar acts (${missed.kind} of order ${missed.order}); widen wakeOn`;
+    }
     const isSameHead = describe(waking[at]) === describe(always[at]);
     const [one, other] = [waking[at], always[at]].map((event) =>
       isSameHead ? JSON.stringify(event) : describe(event),
