@@ -289,7 +289,7 @@ export const RUN_FIGURES = {
     path: 'orders.canceled',
     label: 'Canceled orders',
     unit: 'count',
-    formula: 'by the strategy or the other side of a pair',
+    formula: 'by the strategy, a paired order or the fill rules; also targets that need no trade',
   },
   expired_orders: {
     path: 'orders.expired',

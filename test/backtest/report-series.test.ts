@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { priceCharts, pricesSection } from '../../src/backtest/report/charts-section.ts';
 import {
   monthlyReturns,
   thinCurve,
@@ -199,4 +200,15 @@ describe('monthly returns', () => {
     const [year] = monthlyReturns(at('2024-01-31', '2024-02-29'), Float64Array.of(0, 5), 100);
     expect(year!.months.slice(0, 2)).toEqual([-1, null]);
   });
+});
+
+it('names short entries in the legend only if there are some', () => {
+  const run = syntheticRun({ steps: 60 });
+  const legendOf = (side: Trade['side']): string => {
+    const trades = run.result.trades.map((trade) => ({ ...trade, side }));
+    const input = { ...run, result: { ...run.result, trades, openTrades: [] } };
+    return pricesSection(priceCharts(input, true), 1).source;
+  };
+  expect(legendOf('long')).not.toContain('Short entry');
+  expect(legendOf('short')).toContain('Short entry');
 });

@@ -294,9 +294,10 @@ export function pricesSection(charts: readonly PriceChart[], instruments: number
           included.
         </p>`
       : nothing;
+  const hasShorts = charts.some(({ markers }) => markers.some(({ kind }) => kind === 'short'));
+  const shortEntry = html`<span><span class="equity">▼</span> Short entry</span>`;
   const legend = html`<span><span class="equity">▲</span> Long entry</span
-    ><span><span class="equity">▼</span> Short entry</span
-    ><span><span class="gain">●</span> Exit with a profit</span
+    >${hasShorts ? shortEntry : nothing}<span><span class="gain">●</span> Exit with a profit</span
     ><span><span class="loss">■</span> Exit with a loss</span>`;
   return chartSection('prices', 'Prices and trades', {
     selector: html`${selector}${charts.every(({ candles }) => candles.low.every((low) => low > 0)) ? LOG_BUTTON : nothing}`,
