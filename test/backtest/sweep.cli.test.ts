@@ -75,7 +75,7 @@ test('a sweep has the same trials, figures and hash with one worker and with fou
   const documents: SweepDocument[] = [];
   for (const [workers, memory] of [
     ['1', '1G'],
-    ['4', '0M'],
+    ['4', '0MB'],
   ] as const) {
     const out = join(directory, `workers-${workers}`);
     const limits = ['--workers', workers, '--memory', memory];
@@ -283,7 +283,11 @@ test.each([
   [['-p', 'fast=50,60', '-p', 'slow=20'], 'fast must be below slow'],
   [['-p', 'fast=1:1e9:1e-3'], 'values; at most'],
   [[], 'at least one --param'],
-  [['-p', 'fast=5', '--memory', 'much'], 'is not a size such as 512M'],
+  [['-p', 'fast=5', '--memory', '5'], 'megabytes (M) or gigabytes (G)'],
+  [
+    ['-p', 'fast=5', '--memory', '9999999GB'],
+    'more than the memory of this machine\n→ Write at most',
+  ],
 ])('%j is rejected with a remedy', async (args, message) => {
   const { code, stderr } = await sweep(SMA, ...args);
   expect(code).toBe(2);

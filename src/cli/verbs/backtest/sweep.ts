@@ -1,3 +1,4 @@
+import { totalmem } from 'node:os';
 import { resolve } from 'node:path';
 import { parseAxis } from '../../../backtest/grid.ts';
 import { ServiceError } from '../../../base/errors.ts';
@@ -140,11 +141,18 @@ export const verb = defineVerb({
 
 /** @returns megabytes of 2^20 bytes */
 function parseMegabytes(text: string): number {
-  const [, count, unit] = /^(\d+)([MG])$/i.exec(text) ?? [];
+  const [, count, unit] = /^(\d+)([MG])B?$/i.exec(text) ?? [];
   if (count === undefined || unit === undefined) {
-    throw new ServiceError('usage', `${text} is not a size such as 512M or 2G`);
+    throw new ServiceError('usage', `${text} is not a size such as 512M or 2G`, {
+      remedy: 'Write a whole number of megabytes (M) or gigabytes (G); 0M shares nothing.',
+    });
   }
-  return Number(count) * (unit.toUpperCase() === 'G' ? 1024 : 1);
+  const megabytes = Number(count) * (unit.toUpperCase() === 'G' ? 1024 : 1);
+  const available = Math.floor(totalmem() / 2 ** 20);
+  if (megabytes <= available) return megabytes;
+  throw new ServiceError('usage', `${text} is more than the memory of this machine`, {
+    remedy: `Write at most ${available}M.`,
+  });
 }
 
 function parseCount(text: string): number {
