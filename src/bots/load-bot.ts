@@ -10,7 +10,7 @@ import { ServiceError, type Problem } from '../base/errors.ts';
 import { isSystemError } from '../base/system-errors.ts';
 import { isCatalogued } from '../market/catalogue.ts';
 import type { ColumnNames } from '../market/header.ts';
-import { parseWindow } from '../market/bar-time.ts';
+import { parseWindowOptions } from '../market/bar-time.ts';
 import { MOST_MODEL_BYTES, tooLarge, type Model } from './models/model.ts';
 import { codeOf, digestsOf } from './bundle.ts';
 import { combinationFault, strategyProblems } from './cross-checks.ts';
@@ -169,16 +169,7 @@ export function loadBot(file: string, overrides?: Overrides, load?: LoadModule):
 function override(bot: Bot, { params, from, to, columns, repair }: Overrides): Bot {
   const { data, strategy } = bot.spec.spec;
   const window = { from: from ?? data.from, to: to ?? data.to };
-  try {
-    parseWindow(window.from, window.to);
-  } catch (error) {
-    if (!(error instanceof ServiceError)) throw error;
-    throw new ServiceError('usage', error.message, {
-      remedy:
-        'Write --from and --to as 2020-04-17 or 2020-04-17T14:30:00Z, with --from before --to.',
-      cause: error,
-    });
-  }
+  parseWindowOptions(window.from, window.to);
   const typed = Object.entries(params).map(([name, text]) => {
     return [name, paramFromText(bot.strategy.params[name], text)] as const;
   });

@@ -36,6 +36,20 @@ export function parseWindow(from: string | undefined, to: string | undefined): W
   return window;
 }
 
+/** Parses the options `--from` and `--to` as `parseWindow` does. @throws ServiceError `usage` */
+export function parseWindowOptions(from: string | undefined, to: string | undefined): Window {
+  try {
+    return parseWindow(from, to);
+  } catch (error) {
+    if (!(error instanceof ServiceError)) throw error;
+    throw new ServiceError('usage', error.message, {
+      remedy:
+        'Write --from and --to as 2020-04-17 or 2020-04-17T14:30:00Z, with --from before --to.',
+      cause: error,
+    });
+  }
+}
+
 interface Instant {
   readonly ms: number;
   readonly isDate: boolean;

@@ -144,8 +144,16 @@ test('fails clearly if the exchange cannot be reached', async () => {
 test.each([
   ['symbol', ['--symbol', 'BTC/USD'], 3, 'local has no symbol "BTC/USD"\n→ Did you mean BTC/USDT?'],
   ['name', ['--as', '../x'], 3, '"../x" is not a valid name of a dataset'],
-  ['exchange', ['--exchange', 'nowhere'], 6, 'ccxt cannot stream data of nowhere'],
-  ['window', ['--from', '2024-01-02', '--to', '2024-01-01'], 3, 'is after to'],
+  [
+    'exchange',
+    ['--exchange', 'nowhere'],
+    6,
+    'nowhere\n→ Correct --exchange: https://docs.ccxt.com',
+  ],
+  ['exchange', ['--exchange', 'binanc'], 6, 'binanc\n→ Did you mean --exchange binance?'],
+  ['window', ['--from', '2024-01-02', '--to', '2024-01-01'], 2, 'is after to'],
+  ['date', ['--from', '2024-31-01'], 2, '"2024-31-01" is not a date\n→ Write --from and --to as'],
+  ['first day', ['--from', '2199-01-01'], 2, '--from 2199-01-01 is in the future'],
 ])('fails clearly for a wrong %s', async (_, options, code, message) => {
   trade(minutes(0, 3));
   const result = await download(...options);

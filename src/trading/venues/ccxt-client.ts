@@ -3,6 +3,7 @@ import { createRequire } from 'node:module';
 import { setTimeout as delay } from 'node:timers/promises';
 import { retry } from '../../base/backoff.ts';
 import { msSince, thisMoment, type Moment } from '../../base/elapsed.ts';
+import { closest } from '../../base/closest.ts';
 import { ServiceError } from '../../base/errors.ts';
 import { printableLine } from '../../base/printable.ts';
 import type { Ccxt, CcxtExchange } from './ccxt-types.ts';
@@ -215,6 +216,18 @@ export class CcxtClient {
     const { exchange } = this;
     await this.#attempt(() => exchange.loadTimeDifference(), exchange.timeout).catch(() => {});
   }
+}
+
+/** @throws ServiceError `conflict` if the option `--exchange` is not the id of an exchange. */
+export function checkExchangeId(id: string): void {
+  const { pro } = requireCcxt();
+  if (Object.hasOwn(pro, id)) return;
+  const meant = closest(id, Object.keys(pro));
+  const known = 'https://docs.ccxt.com lists the ids; a name in exchanges_file is possible too.';
+  throw new ServiceError('conflict', `ccxt cannot stream data of ${id}`, {
+    reason: 'unknown_exchange',
+    remedy: meant ? `Did you mean --exchange ${meant}?` : `Correct --exchange: ${known}`,
+  });
 }
 
 function newExchange(

@@ -45,22 +45,27 @@ export const verb = defineVerb({
   async run(context, _args, options) {
     const { withLock } = await import('../../../client/lock.ts');
     const { makeDirectory } = await import('../../../base/make-directory.ts');
-    const { parseWindow } = await import('../../../market/bar-time.ts');
+    const { parseWindowOptions } = await import('../../../market/bar-time.ts');
     const { checkDatasetName } = await import('../../../market/catalogue.ts');
     const { downloadBars } = await import('../../../market/download.ts');
     const { readExchanges } = await import('../../../trading/venues/exchanges-file.ts');
+    const { checkExchangeId } = await import('../../../trading/venues/ccxt-client.ts');
     const { openExchange, unavailable } = await import('../../../trading/venues/market-data.ts');
     const { exchange: name, symbol, as } = options;
     const { catalogue_dir: dir, exchanges_file } = context.settings;
-    const window = parseWindow(options.from, options.to);
+    const window = parseWindowOptions(options.from, options.to);
+    if (window.from > Date.now()) {
+      throw new ServiceError('usage', `--from ${options.from} is in the future`);
+    }
     const timeframe = parseTimeframe(options.timeframe);
     checkDatasetName(as);
     makeDirectory(dir);
 
     const { signal } = context;
     const known = readExchanges(exchanges_file);
-    const definition = Object.hasOwn(known, name) ? known[name]! : { ccxt: name };
-    const exchange = openExchange(name, definition, signal);
+    const isNamed = Object.hasOwn(known, name);
+    if (!isNamed) checkExchangeId(name);
+    const exchange = openExchange(name, isNamed ? known[name]! : { ccxt: name }, signal);
     try {
       await exchange.checkHistory(symbol, timeframe.name);
       const unreachable = (error: unknown): never => {
