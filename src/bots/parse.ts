@@ -72,6 +72,9 @@ export function readSpec(file: string): ParsedSpec {
 /** Names of files that hold bars. */
 const DATA_FILE = /\.(csv|csv\.gz|parquet)$/i;
 
+/** Extensions of bot files. */
+const EXTENSIONS = ['.yaml', '.yml', '.json'];
+
 function readBytes(file: string): Uint8Array | string {
   try {
     const stats = statSync(file);
@@ -83,8 +86,13 @@ function readBytes(file: string): Uint8Array | string {
   } catch (cause) {
     if (cause instanceof ServiceError) throw cause;
     const reason = cause instanceof Error && 'code' in cause ? String(cause.code) : String(cause);
+    const meant = EXTENSIONS.map((extension) => file.replace(/\.\w+$/, '') + extension).find(
+      (path) => path !== file && existsSync(path),
+    );
     throw new ServiceError('file_not_found', `cannot read ${file} (${reason})`, {
-      remedy: 'Give the path of a bot file; `service-local init my-bot` creates one.',
+      remedy: meant
+        ? `Did you mean ${meant}?`
+        : 'Give the path of a bot file; `service-local init my-bot` creates one.',
       cause,
     });
   }

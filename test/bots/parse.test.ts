@@ -386,6 +386,9 @@ describe('a text that is not a spec', () => {
     const missing = (): unknown => readSpec(join(directory, 'none.yaml'));
     expect(missing).toThrow(ServiceError);
     expect(missing).toThrow(expect.objectContaining({ code: 'file_not_found' }));
+    const extension = (): unknown => readSpec(join(directory, 'bom.yml'));
+    const remedy = `Did you mean ${join(directory, 'bom.yaml')}?`;
+    expect(extension).toThrow(expect.objectContaining({ code: 'file_not_found', remedy }));
   });
 });
 

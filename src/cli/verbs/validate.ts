@@ -52,17 +52,19 @@ export const verb = defineVerb({
       files.push(isRun ? await withWake(found, context, { columns, repair }) : found);
       await strategies.close();
     }
-    for (const { file, notes } of files) {
-      for (const note of notes) context.message(`note: ${file}: ${note}`);
+    for (const { file, valid, notes } of files) {
+      if (valid) for (const note of notes) context.message(`note: ${file}: ${note}`);
     }
     const invalid = files.filter(({ valid }) => !valid);
     const count = invalid.reduce((sum, { problems }) => sum + problems.length, 0);
     return {
       data: { files },
       show(out) {
-        for (const { file, valid, problems } of files) {
+        for (const { file, valid, problems, notes } of files) {
           if (valid) out.line(`${file}: ${out.style.green('valid')}`);
           for (const problem of problems) out.line(formatProblem(problem));
+          // They include remedies of the problems.
+          if (!valid) for (const note of notes) out.line(`note: ${file}: ${note}`);
         }
       },
       failure:
