@@ -81,18 +81,16 @@ it.each([5, true, {}])('wakeOn must not return %o', (wrong) => {
   );
 });
 
-it('the input of an indicator must be a series', async () => {
+it.each([
+  ['a number', 5],
+  ['undefined', undefined],
+  ['an object', {}],
+  ['bars; use a column of them, such as .close', { close: {} }],
+])('the input of an indicator must be a series, not %s', async (kind, wrong) => {
   const { sma } = await import('../../src/engine/api.ts');
-  for (const [wrong, kind] of [
-    [5, 'a number'],
-    [undefined, 'undefined'],
-    [{}, 'an object'],
-    [{ close: {} }, 'bars; use a column of them, such as .close'],
-  ]) {
-    expect(() => sma(wrong as never, 3)).toThrow(
-      `expected a series such as asset.close, not ${kind}`,
-    );
-  }
+  expect(() => sma(wrong as never, 3)).toThrow(
+    `expected a series such as asset.close, not ${kind}`,
+  );
 });
 
 it('an indicator of bars names them if it gets a series', async () => {
