@@ -26,8 +26,8 @@ export async function wakeDifference(
   const always = await eventsOf(load(), true, options);
   for (let at = 0; at < Math.max(waking.length, always.length); at += 1) {
     if (isDeepStrictEqual(waking[at], always[at])) continue;
-    const missed = always[at];
-    if (missed !== undefined && !(waking[at] && waking[at].time <= missed.time)) {
+    const [called, missed] = [waking[at], always[at]];
+    if (missed !== undefined && (called === undefined || called.time > missed.time)) {
       return `wakeOn skips ${missed.time}, where onBar acts (${missed.kind} of order ${missed.order}); widen wakeOn`;
     }
     const isSameHead = describe(waking[at]) === describe(always[at]);
