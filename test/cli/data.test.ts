@@ -85,7 +85,7 @@ describe('the exit code', () => {
     const path = await files.write('worse.csv', csv('date,close', '2024-01-01,0', '2024-01-02,0'));
     const { code, stderr } = await data('codes', 'import', path, '--repair', 'drop');
     expect(code).toBe(3);
-    expect(stderr).toContain('More than half of the rows are bad, so that --repair drop');
+    expect(stderr).toContain('More than half of the rows are bad, so --repair drop');
   });
 
   test('is 3 for a missing file or dataset', async () => {
