@@ -159,7 +159,7 @@ function declare({
   timeoutMs,
 }: Extract<Question, { declare: object }>['declare']): readonly DeclaredIndicator[] {
   const { stackTraceLimit } = Error;
-  // The frame of the strategy follows those of the indicator that throws.
+  // Frames of the indicator that throws precede the frame of the strategy.
   Error.stackTraceLimit = 30;
   try {
     return runStrategy(timeoutMs, () => declaredIndicators(strategy!, params, symbols, kind));
