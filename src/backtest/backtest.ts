@@ -107,6 +107,7 @@ export function outcomeOf(
         run: result,
         statistics: figures,
         instruments,
+        calendar: config.calendar,
         historyNeeds: job.historyNeeds,
         heldEquity: holdEquity(instruments, result.time.subarray(-1), result.initialCash)[0]!,
         parameters: Object.keys(params).length,

@@ -6,6 +6,7 @@ import type { Bars } from '../market/bars.ts';
 import type { UncoveredEdge } from '../market/data-gaps.ts';
 import { DAY, HOUR, MINUTE } from '../base/durations.ts';
 import { formatTime } from '../market/bar-time.ts';
+import type { CalendarName } from '../market/trading-calendar.ts';
 import { barSpacing } from '../market/timeframe.ts';
 import type { JobInstrument } from './job.ts';
 import type { Finding } from './summary.ts';
@@ -97,6 +98,30 @@ export function windowBeyondData(
       beyond.map(({ symbol, edge, missing }) => [`${symbol} ${EDGE_SIDES[edge]}`, missing]),
     ),
     remedy: 'Get the rest of the history, or set from and to inside the data.',
+  };
+}
+
+/** From this share of the bars on, times are probably wrong, or the calendar does not fit. */
+const MANY_OUTSIDE = 0.05;
+
+/** Finds instruments whose bars are largely outside the sessions of their calendar. */
+export function outsideSessions(
+  instruments: readonly Pick<JobInstrument, 'symbol' | 'outsideSessions'>[],
+  calendar: CalendarName = '24/7',
+): Finding | undefined {
+  const outside = instruments
+    .map(({ symbol, outsideSessions: share = 0 }) => ({ symbol, share }))
+    .filter(({ share }) => share >= MANY_OUTSIDE)
+    .sort((a, b) => b.share - a.share);
+  const [worst] = outside;
+  if (worst === undefined) return undefined;
+  return {
+    code: 'outside_sessions',
+    severity: 'warning',
+    issue: `${formatPercent(worst.share)} of the bars of ${worst.symbol} are outside the sessions of ${calendar}, so longer bars do not include them.`,
+    evidence: Object.fromEntries(outside.map(({ symbol, share }) => [symbol, share])),
+    remedy:
+      'If the times in the file are local, add their offset from UTC. Otherwise, use data of the sessions only, or another universe.calendar.',
   };
 }
 

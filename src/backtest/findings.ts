@@ -1,10 +1,12 @@
 import type { HistoryNeed } from '../engine/history-need.ts';
 import type { OrderCounts, RunResult } from '../engine/run-result.ts';
+import type { CalendarName } from '../market/trading-calendar.ts';
 import { formatCountOf, formatPercent, formatRatio } from '../base/format.ts';
 import {
   dataEndEarly,
   dataStartLate,
   missingBars,
+  outsideSessions,
   shortWarmUp,
   staleBars,
   windowBeyondData,
@@ -30,6 +32,8 @@ export interface FindingsInput {
   readonly statistics: Statistics;
   /** Each has at least one bar. */
   readonly instruments: readonly JobInstrument[];
+  /** Of the configuration of the run. */
+  readonly calendar?: CalendarName | undefined;
   /** See `BacktestJob`. */
   readonly historyNeeds?: readonly HistoryNeed[] | undefined;
   /** Equity at the end of buying and holding the instruments, see `holdEquity`. */
@@ -56,6 +60,7 @@ export function findings(input: FindingsInput): Finding[] {
     neverTraded(input),
     marginCalls(input),
     windowBeyondData(input.instruments),
+    outsideSessions(input.instruments, input.calendar),
     shortWarmUp(input.historyNeeds),
     dataEndEarly(input),
     neverClosed(input),

@@ -33,6 +33,8 @@ export interface BacktestJob {
 export interface JobInstrument extends EngineInstrument {
   /** Number of bars before resampling, and of bars missing among them. */
   readonly source: { readonly bars: number; readonly missing: number };
+  /** Share of these bars outside the sessions of the calendar, 0 to 1. */
+  readonly outsideSessions?: number;
   /** Edges of the window that the bars do not reach. */
   readonly uncovered?: readonly UncoveredEdge[];
 }

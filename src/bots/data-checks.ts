@@ -1,4 +1,4 @@
-import { windowBeyondData } from '../backtest/data-findings.ts';
+import { outsideSessions, windowBeyondData } from '../backtest/data-findings.ts';
 import { ServiceError, type Problem } from '../base/errors.ts';
 import {
   loadCheckedBars,
@@ -68,6 +68,8 @@ export async function checkData(
       notes.push(...dataset.notes.map((note) => `${symbol}: ${note}`));
       const beyond = windowBeyondData([{ symbol, uncovered: dataset.uncovered }]);
       if (beyond !== undefined) notes.push(beyond.issue);
+      const outside = outsideSessions([{ symbol, ...dataset }], options.calendar);
+      if (outside !== undefined) notes.push(`${outside.issue} ${outside.remedy}`);
       if (volume !== undefined && !dataset.hasVolume) {
         const message = `${volume.by} needs volume, but the data of ${symbol} has none`;
         problems.push(document.problem(source.at, { code: 'invalid_data', message }));

@@ -64,7 +64,14 @@ export async function prepare(bot: Bot, options: PrepareOptions): Promise<Prepar
     if (!dataset.hasVolume) requireVolume(symbol, config, bot.models);
     const source = { bars: dataset.sourceBars, missing: dataset.gaps.missing };
     const { bars, warmUp } = inOneColumn(dataset);
-    instruments.push({ symbol, bars, warmUp, source, uncovered: dataset.uncovered });
+    instruments.push({
+      symbol,
+      bars,
+      warmUp,
+      source,
+      outsideSessions: dataset.outsideSessions,
+      uncovered: dataset.uncovered,
+    });
     histories[symbol] = { bars, before: warmUp ?? sliceBars(bars, 0, 0) };
     barMs = dataset.timeframe.ms;
     digests[symbol] = dataset.digest;

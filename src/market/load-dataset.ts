@@ -51,6 +51,8 @@ export interface Dataset {
   /** Gaps and number of the bars before resampling. */
   readonly gaps: GapReport;
   readonly sourceBars: number;
+  /** Share of the bars before resampling that are outside the sessions of the calendar, 0 to 1. */
+  readonly outsideSessions: number;
   /** Edges of the window that the bars do not reach. */
   readonly uncovered: readonly UncoveredEdge[];
   /** Rows left out by `repair`. */
@@ -116,6 +118,7 @@ export async function loadDataset(options: LoadOptions): Promise<Dataset> {
     digest: barsDigest(bars),
     gaps: findGaps(source, own ?? timeframe),
     sourceBars: source.length,
+    outsideSessions: shareOutside(source, own ?? timeframe, calendar),
     uncovered: findUncoveredEdges(source, own ?? timeframe, options),
     dropped: report.counts,
     hasVolume,
@@ -152,6 +155,18 @@ function checkCovered(
   }
   calendar.sessionAt(time[0]!);
   calendar.sessionAt(time[length - 1]!);
+}
+
+function shareOutside(
+  { time, length }: Bars,
+  timeframe: Timeframe,
+  calendar: TradingCalendar | undefined,
+): number {
+  if (calendar === undefined || length === 0) return 0;
+  const periods = new Periods(timeframe, timeframe.ms, calendar);
+  let outside = 0;
+  for (let i = 0; i < length; i += 1) if (periods.of(time[i]!) === undefined) outside += 1;
+  return outside / length;
 }
 
 function unusedNotes({ unused, layout }: BarFile): string[] {

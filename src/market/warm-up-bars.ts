@@ -34,14 +34,9 @@ export function warmUpBars(
   window: Bars,
   { repair, own, calendar }: WarmUpOptions,
 ): WarmUpBars {
-  const allGood = goodBars(before, tooLong, repair);
+  const { good: allGood, notes: ofBadRows } = goodBars(before, tooLong, repair);
   const good = coveredBars(allGood, calendar);
-  const notes = [
-    ...(allGood.length < before.bars.length && repair === undefined
-      ? ['Before the window, indicators use only the bars after the last bad row.']
-      : []),
-    ...(good.length < allGood.length ? [uncovered(calendar!)] : []),
-  ];
+  const notes = [...ofBadRows, ...(good.length < allGood.length ? [uncovered(calendar!)] : [])];
   if (own?.name === timeframe.name && hasOtherSpacing(good, own)) {
     return { bars: sliceBars(good, 0, 0), notes: [otherSpacing(window)] };
   }
@@ -61,14 +56,25 @@ function goodBars(
   before: BarFile['before'],
   tooLong: BarFile['tooLong'],
   repair: 'drop' | undefined,
-): Bars {
+): { readonly good: Bars; readonly notes: readonly string[] } {
   const { bars } = before;
   const report = checkBars(before, tooLong);
-  if (report.badRows === 0) return bars;
-  if (repair === 'drop' && canDrop(report)) return keepBars(before, (i) => !report.isBad(i)).bars;
+  if (report.badRows === 0) return { good: bars, notes: [] };
+  if (repair === 'drop' && canDrop(report)) {
+    return { good: keepBars(before, (i) => !report.isBad(i)).bars, notes: [] };
+  }
   let first = bars.length;
   while (first > 0 && !report.isBad(first - 1)) first -= 1;
-  return sliceBars(bars, first, bars.length);
+  const row = before.rowOf(first - 1);
+  // Only the first defects of each kind are listed.
+  const reason = report.defects.find((defect) => defect.row === row)?.message;
+  const remedy = canDrop(report) ? 'Correct it, or use repair: drop.' : 'Correct it.';
+  return {
+    good: sliceBars(bars, first, bars.length),
+    notes: [
+      `Before the window, indicators use only the bars after row ${row}, which is bad${reason === undefined ? '' : `: ${reason}`}. ${remedy}`,
+    ],
+  };
 }
 
 function coveredBars(bars: Bars, calendar: TradingCalendar | undefined): Bars {

@@ -217,6 +217,7 @@ describe('bars of a longer timeframe are counted in the data', () => {
   const DAYS = 12;
   beforeAll(() => {
     writeHours('seven', [14, 15, 16, 17, 18, 19, 20]);
+    writeHours('sessions', [14, 15, 16, 17, 18, 19]);
     writeHours('around', [...Array(24).keys()]);
     writeFileSync(
       join(directory, 'longer.ts'),
@@ -256,7 +257,12 @@ export default defineStrategy({
       .files;
     const { findings, trades } = await backtest(file);
     const codes = findings.map(({ code }) => code);
-    return { ...report!, isShort: codes.includes('warm_up_short'), isReady: trades.open === 1 };
+    return {
+      ...report!,
+      codes,
+      isShort: codes.includes('warm_up_short'),
+      isReady: trades.open === 1,
+    };
   }
 
   test('enough days of seven bars are enough without a calendar', async () => {
@@ -287,6 +293,20 @@ export default defineStrategy({
     );
     const late = await examine({ ...data, window: ", from: '2020-06-05T19:00:00Z'" });
     expect(late).toMatchObject({ isShort: false, isReady: true });
+  });
+
+  test('bars outside the sessions of the calendar are a finding', async () => {
+    const issue = '% of the bars of X are outside the sessions of XNYS';
+    const outside = await examine({ data: 'around', calendar: 'XNYS' });
+    expect(outside.notes).toContainEqual(expect.stringContaining(issue));
+    expect(outside.codes).toContain('outside_sessions');
+    const inside = await examine({
+      data: 'sessions',
+      calendar: 'XNYS',
+      window: ', to: 2020-06-05',
+    });
+    expect(inside.notes).not.toContainEqual(expect.stringContaining(issue));
+    expect(inside.codes).not.toContain('outside_sessions');
   });
 
   test('overlapping bars are a problem of the data', async () => {
@@ -331,6 +351,10 @@ test('indicators see the bars after the last bad row before the window, or all g
   };
   expect(await given('faulty')).toEqual({ X: 19 });
   expect(await given('faulty', '--repair', 'drop')).toEqual({ X: 59 });
+  const { stderr } = await inProcess(['validate', bot(SMA, { data: 'faulty' })]);
+  expect(stderr).toContain(
+    'X: Before the window, indicators use only the bars after row 41, which is bad: open zero or negative. Correct it, or use repair: drop.',
+  );
   const dropped = await backtest(bot(SMA, { data: 'faulty' }), '--repair', 'drop');
   expect(dropped.window.bars).toBe(300 - FROM);
 });

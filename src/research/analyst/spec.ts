@@ -90,7 +90,13 @@ async function datasets(facts: Facts): Promise<Reply> {
 }
 
 /** Findings of a run that are about its data. */
-const DATA_FINDINGS = new Set(['missing_bars', 'stale_bars', 'data_end_early', 'data_start_late']);
+const DATA_FINDINGS = new Set([
+  'missing_bars',
+  'stale_bars',
+  'outside_sessions',
+  'data_end_early',
+  'data_start_late',
+]);
 
 async function gaps(facts: Facts): Promise<Reply> {
   const run = await runOf(facts);
