@@ -22,7 +22,7 @@ export interface WarmUpReport extends Omit<HistoryNeed, 'timeframe'> {
   readonly indicators: readonly IndicatorNeed[];
 }
 
-/** Bars are those of the timeframe of the indicator. */
+/** Counts bars of the timeframe of the indicator. */
 interface IndicatorNeed {
   /** For example `ema(close,20)`. */
   readonly indicator: string;
