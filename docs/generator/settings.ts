@@ -13,6 +13,8 @@ const VARIABLES: Readonly<Record<string, string>> = {
   DATABASE_URL:
     'PostgreSQL database of the server and its workers, such as `postgres://user@host/name`. Without it, the server uses SQLite in its home directory.',
   SERVICE_LOCAL_TOKEN: 'API token. It takes precedence over the token that `login` has stored.',
+  SERVICE_LOCAL_LAUNCHED:
+    'Set by `service-local` for the process that it starts on a newer Node, which ends with it. Do not set it.',
   SERVICE_AUTH_LICENSE_LEASE_PRIVATE_KEY_PATH:
     'File with the private key that signs leases, in PKCS#8 PEM.',
   SERVICE_AUTH_LICENSE_LEASE_PRIVATE_KEY_PEM: 'The same key as text.',

@@ -6,6 +6,9 @@ import { parse } from 'node:path';
 /** Version that npm provides if the running Node is too old. */
 const NEWER_NODE = '26.10.0';
 
+/** Environment variable of a process that `runOnNewerNode` started. */
+const LAUNCHED = 'SERVICE_LOCAL_LAUNCHED';
+
 /**
  * Runs the same command line on a newer Node, which npm downloads once and keeps in its cache, and
  * exits with the same code or signal.
@@ -40,6 +43,7 @@ export function runOnNewerNode(oldest: string): void {
   // The channel closes when this process ends, even by SIGKILL, which cannot be passed on.
   const child = spawn(node, process.argv.slice(1), {
     stdio: ['inherit', 'inherit', 'inherit', 'ipc'],
+    env: { ...process.env, [LAUNCHED]: '1' },
   });
   child.on('error', (error) => fail(`Node ${NEWER_NODE} did not start: ${error.message}`, oldest));
   child.on('exit', (code, signal) => {
@@ -49,11 +53,13 @@ export function runOnNewerNode(oldest: string): void {
   });
 }
 
-/** Ends this process as SIGTERM does when the process at the other end of its channel, if any, is gone. */
+/** Ends this process as SIGTERM does when the process that started it on a newer Node is gone. */
 export function endWithLauncher(): void {
-  if (!process.connected) return;
+  // Other channels close without such a reason: that of the daemon closes once the daemon has started.
+  if (process.env[LAUNCHED] === undefined) return;
+  delete process.env[LAUNCHED];
   process.once('disconnect', () => process.kill(process.pid, 'SIGTERM'));
-  process.channel!.unref();
+  process.channel?.unref();
 }
 
 /**
