@@ -32,7 +32,6 @@ export interface FindingsInput {
   readonly statistics: Statistics;
   /** Each has at least one bar. */
   readonly instruments: readonly JobInstrument[];
-  /** Of the configuration of the run. */
   readonly calendar?: CalendarName | undefined;
   /** See `BacktestJob`. */
   readonly historyNeeds?: readonly HistoryNeed[] | undefined;

@@ -47,7 +47,7 @@ export async function prepare(bot: Bot, options: PrepareOptions): Promise<Prepar
   let barMs = 0;
   const digests: Record<string, string> = {};
   const warmUpDigests: Record<string, string> = {};
-  const symbolsOf = new Map<string, string[]>();
+  const notes = new Map<string, readonly string[]>();
   for (const symbol of universe.symbols) {
     const { timeframe, from, to, columns, repair } = data;
     const dataset = await load({
@@ -76,8 +76,7 @@ export async function prepare(bot: Bot, options: PrepareOptions): Promise<Prepar
     barMs = dataset.timeframe.ms;
     digests[symbol] = dataset.digest;
     if (warmUp !== undefined) warmUpDigests[symbol] = barsDigest(warmUp);
-    const ofData = [...dataset.notes, ...(dataset.warmUp?.notes ?? [])];
-    for (const note of ofData) symbolsOf.set(note, [...(symbolsOf.get(note) ?? []), symbol]);
+    notes.set(symbol, [...dataset.notes, ...(dataset.warmUp?.notes ?? [])]);
   }
   const lock = lockOf({
     spec: bot.hash,
@@ -91,10 +90,7 @@ export async function prepare(bot: Bot, options: PrepareOptions): Promise<Prepar
   });
   const { name, slug } = bot.spec.metadata;
   return {
-    notes: [
-      ...bot.notes,
-      ...[...symbolsOf].map(([note, symbols]) => `${symbols.join(', ')}: ${note}`),
-    ],
+    notes: [...bot.notes, ...mergeNotes(notes)],
     job: {
       bot: { name, slug },
       currency: universe.currency,
@@ -109,6 +105,15 @@ export async function prepare(bot: Bot, options: PrepareOptions): Promise<Prepar
       assertions: [...gatesOfSpec(metrics), ...options.assertions],
     },
   };
+}
+
+/** Merges equal notes of several symbols into one. */
+function mergeNotes(notes: ReadonlyMap<string, readonly string[]>): string[] {
+  const symbolsOf = new Map<string, string[]>();
+  for (const [symbol, ofSymbol] of notes) {
+    for (const note of ofSymbol) symbolsOf.set(note, [...(symbolsOf.get(note) ?? []), symbol]);
+  }
+  return [...symbolsOf].map(([note, symbols]) => `${symbols.join(', ')}: ${note}`);
 }
 
 /** Puts the bars of a dataset directly after those before its window, so that indicators read both as one column. */
