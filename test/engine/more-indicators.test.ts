@@ -16,8 +16,13 @@ import { HeikinAshi as TheirHeikinAshi, PSAR, TRIX } from 'technicalindicators';
 import { describe, expect, test } from 'vitest';
 import * as api from '../../src/engine/api.ts';
 import type { Indicator } from '../../src/engine/indicators/indicator.ts';
-import { centMarket, indicatorContract, randomMarket, record } from './indicator-contract.ts';
-import { barAt } from './indicator-contract.ts';
+import {
+  barAt,
+  centMarket,
+  indicatorContract,
+  randomMarket,
+  record,
+} from './indicator-contract.ts';
 import type { Bar, IndicatorCase, RunningIndicator } from './indicator-contract.ts';
 import {
   closes,
