@@ -4,6 +4,7 @@ import type { HistoryNeed } from '../engine/history-need.ts';
 import type { Params, ParamValues } from '../engine/params.ts';
 import type { Strategy } from '../engine/strategy.ts';
 import type { Signals } from '../engine/model-signals.ts';
+import type { Bars } from '../market/bars.ts';
 import type { UncoveredEdge } from '../market/data-gaps.ts';
 import type { Assertion } from './gates.ts';
 import type { Execute } from './execute.ts';
@@ -31,10 +32,12 @@ export interface BacktestJob {
 }
 
 export interface JobInstrument extends EngineInstrument {
+  /** Absent if the strategy declares no indicators, empty if there are no earlier bars. */
+  readonly warmUp?: Bars | undefined;
   /** Number of bars before resampling, and of bars missing among them. */
   readonly source: { readonly bars: number; readonly missing: number };
   /** Share of these bars outside the sessions of the calendar, 0 to 1. */
   readonly outsideSessions?: number;
   /** Edges of the window that the bars do not reach. */
-  readonly uncovered?: readonly UncoveredEdge[];
+  readonly uncovered?: readonly UncoveredEdge[] | undefined;
 }

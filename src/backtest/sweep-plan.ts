@@ -1,6 +1,4 @@
-import { createHash } from 'node:crypto';
 import { join } from 'node:path';
-import canonicalize from 'canonicalize';
 import { packageVersion } from '../base/package-version.ts';
 import { mergeTimes } from '../engine/steps.ts';
 import { DAY } from '../base/durations.ts';
@@ -13,6 +11,7 @@ import { outsideFinding, shortWindow } from './findings.ts';
 import { axesOf, gridOf, type Grid } from './grid.ts';
 import type { Axis, AxisText } from './grid.ts';
 import type { BacktestJob } from './job.ts';
+import { canonicalDigest } from './lock.ts';
 import { renderSweepReport } from './report/sweep-report.ts';
 import { conventionsFor } from './statistics.ts';
 import { returnsOf, sampleEquity } from './returns.ts';
@@ -79,8 +78,7 @@ export function planSweep(
   const grid = gridOf(job.strategy, job.params, axes);
   const { instruments, signals, config, barMs } = job;
   const conventions = conventionsFor(mergeTimes(instruments.map(({ bars }) => bars)), { barMs });
-  const identity = canonicalize({ lock: job.lock.digest, axes, package: packageVersion() })!;
-  const digest = createHash('sha256').update(identity).digest('hex');
+  const digest = canonicalDigest({ lock: job.lock.digest, axes, package: packageVersion() });
   return {
     grid,
     axes,

@@ -2,6 +2,7 @@ import { dirname, resolve } from 'node:path';
 import { gatesOfSpec } from '../backtest/gates.ts';
 import type { Assertion } from '../backtest/gates.ts';
 import type { BacktestJob, JobInstrument } from '../backtest/job.ts';
+import { lockOf } from '../backtest/lock.ts';
 import type { StrategySource } from '../backtest/strategy-source.ts';
 import type { ModelsLock } from '../backtest/summary.ts';
 import type { EngineConfig } from '../engine/config.ts';
@@ -16,7 +17,6 @@ import type { Model } from './models/model.ts';
 import { modelRuntime } from './models/runtime.ts';
 import type { Bot } from './load-bot.ts';
 import { engineConfig } from './spec.ts';
-import { lockOf } from './spec-lock.ts';
 import { hasIndicators, historyNeedsOf } from './warm-up-need.ts';
 
 export interface PrepareOptions {
@@ -75,7 +75,7 @@ export async function prepare(bot: Bot, options: PrepareOptions): Promise<Prepar
     histories[symbol] = { bars, before: warmUp ?? sliceBars(bars, 0, 0) };
     barMs = dataset.timeframe.ms;
     digests[symbol] = dataset.digest;
-    if (warmUp !== undefined) warmUpDigests[symbol] = barsDigest(warmUp);
+    if (warmUp !== undefined && warmUp.length > 0) warmUpDigests[symbol] = barsDigest(warmUp);
     notes.set(symbol, [...dataset.notes, ...(dataset.warmUp?.notes ?? [])]);
   }
   const lock = lockOf({
@@ -118,7 +118,7 @@ function mergeNotes(notes: ReadonlyMap<string, readonly string[]>): string[] {
 
 /** Puts the bars of a dataset directly after those before its window, so that indicators read both as one column. */
 function inOneColumn({ bars, warmUp }: Dataset): Pick<JobInstrument, 'bars' | 'warmUp'> {
-  if (warmUp === undefined || warmUp.bars.length === 0) return { bars };
+  if (warmUp === undefined) return { bars };
   const { length } = warmUp.bars;
   const all = followedBy(warmUp.bars, bars);
   return { bars: sliceBars(all, length, all.length), warmUp: sliceBars(all, 0, length) };

@@ -1,9 +1,8 @@
-import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { basename, dirname, extname, join } from 'node:path';
-import canonicalize from 'canonicalize';
 import { z } from 'zod';
 import { writeAtomically } from '../base/atomic-file.ts';
+import { canonicalDigest, lockOf } from '../backtest/lock.ts';
 import type { Lock } from '../backtest/summary.ts';
 import { ServiceError } from '../base/errors.ts';
 import { isSystemError, writeRemedy } from '../base/system-errors.ts';
@@ -13,39 +12,7 @@ import { isSystemError, writeRemedy } from '../base/system-errors.ts';
  * included, so that new optional fields do not change the hashes of existing versions.
  */
 export function specHash(document: unknown): string {
-  return digest(document);
-}
-
-/** Creates a lock with the digest of its parts. */
-export function lockOf(parts: Omit<Lock, 'digest'>): Lock {
-  const { spec, engine, seed, strategy, data, warm_up = {}, models, outside = [] } = parts;
-  const rest = {
-    spec,
-    engine,
-    seed,
-    strategy,
-    data,
-    // Set only if not empty, so that locks from earlier versions keep their digests.
-    ...(Object.keys(warm_up).length > 0 && { warm_up }),
-    ...(models && { models }),
-    ...(outside.length > 0 && { outside }),
-  };
-  return { digest: digest(rest), ...rest };
-}
-
-function digest(value: unknown): string {
-  const canonical = canonicalize(value);
-  if (canonical === undefined) throw new TypeError('not a JSON value');
-  return createHash('sha256').update(canonical).digest('hex');
-}
-
-/**
- * Adds the file, network and process APIs that a run used to its lock.
- * @param outside see `StrategyTraces`.
- */
-export function withOutside(lock: Lock, outside: readonly string[] = []): Lock {
-  const all = [...new Set([...(lock.outside ?? []), ...outside])].toSorted();
-  return lockOf({ ...lock, outside: all });
+  return canonicalDigest(document);
 }
 
 /** Differences between two locks, one line for each part; empty if they are equal. */

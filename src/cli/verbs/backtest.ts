@@ -66,7 +66,8 @@ export const verb = defineVerb({
     const { backtest } = await import('../../backtest/backtest.ts');
     const { prepareDirectory, removeOldResult, writeRun, writeText } =
       await import('../../backtest/run-files.ts');
-    const { lockPath, withOutside, writeLock } = await import('../../bots/spec-lock.ts');
+    const { lockPath, writeLock } = await import('../../bots/spec-lock.ts');
+    const { withOutside } = await import('../../backtest/lock.ts');
     const { compareRuns, newRunId, overridesOf } = await import('../runs.ts');
     const { loaderOf } = await import('../own-strategies.ts');
     const { showSummary } = await import('../show-backtest.ts');
