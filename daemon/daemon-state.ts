@@ -1,4 +1,4 @@
-import { readPrivateFile, writePrivateFile } from '../src/client/private-file.ts';
+import { readPrivateFile, writePrivateFile } from '../src/base/private-file.ts';
 import { ServiceError } from '../src/base/errors.ts';
 import { isId } from '../src/lease/claims.ts';
 import { isJsonObject } from '../src/lease/json.ts';

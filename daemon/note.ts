@@ -1,8 +1,8 @@
 import { readFileSync, readlinkSync } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { isLocked } from '../src/client/lock.ts';
-import { readPrivateFile, writePrivateFile } from '../src/client/private-file.ts';
+import { isLocked } from '../src/base/lock.ts';
+import { readPrivateFile, writePrivateFile } from '../src/base/private-file.ts';
 import { ServiceError } from '../src/base/errors.ts';
 import { isSystemError } from '../src/base/system-errors.ts';
 import { systemBoot } from '../src/gate/boot.ts';

@@ -6,7 +6,7 @@ import {
 } from 'node:crypto';
 import { ServiceError } from '../base/errors.ts';
 import { publicKeyId } from '../lease/keys.ts';
-import { createPrivateFile, readPrivateFile } from './private-file.ts';
+import { createPrivateFile, readPrivateFile } from '../base/private-file.ts';
 
 /** The key pair that identifies this device to a server. */
 export interface DeviceKey {

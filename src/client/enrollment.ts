@@ -39,8 +39,8 @@ import {
   unusable,
 } from './lease-server.ts';
 import { storeLicense } from './lease-store.ts';
-import { INTERACTIVE_LOCK_WAIT_MS, withLock } from './lock.ts';
-import { replacePrivateFile } from './private-file.ts';
+import { INTERACTIVE_LOCK_WAIT_MS, withLock } from '../base/lock.ts';
+import { replacePrivateFile } from '../base/private-file.ts';
 
 /** This machine, and the server that issues its leases. */
 export interface Device {

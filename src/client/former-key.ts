@@ -5,7 +5,7 @@ import { readLicense } from '../gate/license.ts';
 import type { LeaseClaims } from '../lease/claims.ts';
 import type { LicenseFiles } from '../gate/license-files.ts';
 import { readDeviceKey, type DeviceKey } from './device-key.ts';
-import { writePrivateFile } from './private-file.ts';
+import { writePrivateFile } from '../base/private-file.ts';
 
 /**
  * Keeps the key that is about to be replaced while the lease of this machine is bound to it, so that

@@ -5,7 +5,7 @@ import { removeAbandoned } from '../base/atomic-file.ts';
 import { isSystemError } from '../base/system-errors.ts';
 import { backupOf } from '../gate/license.ts';
 import type { LicenseFiles } from '../gate/license-files.ts';
-import { checkPlace, writing, writePrivateFile } from './private-file.ts';
+import { checkPlace, writing, writePrivateFile } from '../base/private-file.ts';
 
 /** Content of the license files of a machine. */
 export interface LicenseText {

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { syncDirectory } from '../base/atomic-file.ts';
 import { ServiceError } from '../base/errors.ts';
 import type { Authorize } from './client.ts';
-import { readPrivateFile, writePrivateFile, writing } from './private-file.ts';
+import { readPrivateFile, writePrivateFile, writing } from '../base/private-file.ts';
 
 export interface StoredToken {
   /** Origin of the server that issued it; it is never sent to another origin. */

@@ -16,7 +16,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { deviceKeyAt, newDeviceKey, readDeviceKey } from '../../src/client/device-key.ts';
-import { writePrivateFile } from '../../src/client/private-file.ts';
+import { writePrivateFile } from '../../src/base/private-file.ts';
 import { ServiceError } from '../../src/base/errors.ts';
 import { publicKeyId } from '../../src/lease/keys.ts';
 

@@ -6,7 +6,7 @@ import { dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { anchorText } from '../../src/gate/anchor.ts';
-import { writePrivateFile } from '../../src/client/private-file.ts';
+import { writePrivateFile } from '../../src/base/private-file.ts';
 import type { Decision, GateStatus } from '../../src/gate/decide.ts';
 import { formatTime } from '../../src/lease/time.ts';
 import { licenseFiles, type LicenseFiles } from '../../src/gate/license-files.ts';

@@ -40,7 +40,7 @@ export const verb = defineVerb({
   ],
   async run(context, _args, { name, scopes = USUAL_SCOPES, expires, passwordStdin, code }) {
     const { createClient } = await import('../../client/client.ts');
-    const { checkPlace } = await import('../../client/private-file.ts');
+    const { checkPlace } = await import('../../base/private-file.ts');
     const { readToken, tokenFile, writeToken } = await import('../../client/token.ts');
     const { message, settings, settingSources, io } = context;
     const { home, server_url: url } = settings;

@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import { lstat, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { writePrivateFile } from '../../client/private-file.ts';
+import { writePrivateFile } from '../../base/private-file.ts';
 import { ServiceError } from '../../base/errors.ts';
 import { isSystemError } from '../../base/system-errors.ts';
 import type { SecretStore, SecretVersion } from './secret-store.ts';

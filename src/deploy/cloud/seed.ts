@@ -4,7 +4,7 @@ import type { getKeyset, Keyset } from '../../api/keys.ts';
 import type { createLease, DryRun, dryRunRenewal, LeaseAnswer } from '../../api/leases.ts';
 import type { Client } from '../../client/client.ts';
 import { judgeKeyset } from '../../client/keyset.ts';
-import { writePrivateFile } from '../../client/private-file.ts';
+import { writePrivateFile } from '../../base/private-file.ts';
 import { ServiceError } from '../../base/errors.ts';
 import { isSystemError } from '../../base/system-errors.ts';
 import { BEFORE_ANY_EXPIRY } from '../../gate/anchor.ts';

@@ -3,9 +3,9 @@ import { open, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import Database, { SqliteError } from 'better-sqlite3';
-import { ServiceError } from '../base/errors.ts';
-import { isSystemError } from '../base/system-errors.ts';
-import { makeDirectory } from '../base/make-directory.ts';
+import { ServiceError } from './errors.ts';
+import { isSystemError } from './system-errors.ts';
+import { makeDirectory } from './make-directory.ts';
 import { checkOwner } from './private-file.ts';
 
 const RETRY_MS = 25;

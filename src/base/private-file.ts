@@ -1,10 +1,10 @@
 import { constants, type Stats } from 'node:fs';
 import { lstat, open, readFile, stat, type FileHandle } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { replaceFile, syncDirectory, writeAtomically } from '../base/atomic-file.ts';
-import { ServiceError } from '../base/errors.ts';
-import { isSystemError, writeRemedy } from '../base/system-errors.ts';
-import { makeDirectory } from '../base/make-directory.ts';
+import { replaceFile, syncDirectory, writeAtomically } from './atomic-file.ts';
+import { ServiceError } from './errors.ts';
+import { isSystemError, writeRemedy } from './system-errors.ts';
+import { makeDirectory } from './make-directory.ts';
 
 /** Well above the size of any of these files. */
 const MAX_BYTES = 256 * 1024;
