@@ -6,7 +6,7 @@ import { execute } from './execute.ts';
 import type { ExecuteOptions, StrategyTraces } from './execute.ts';
 import { findings, refusalsOf } from './findings.ts';
 import { evaluateGates } from './gates.ts';
-import { holdEquity } from './hold.ts';
+import { benchmarkOf, compareWithBenchmark, holdEquity, type Benchmark } from './benchmark.ts';
 import type { BacktestJob } from './job.ts';
 import { profileStatistics } from './profiles.ts';
 import type { Profile } from './profiles.ts';
@@ -22,6 +22,7 @@ export interface BacktestOptions extends ExecuteOptions {
 export interface Outcome {
   readonly result: RunResult;
   readonly summary: Omit<Summary, 'files' | 'hashes'>;
+  readonly benchmark: Benchmark;
   /** Indicators that the strategy declared; absent for a run that was not made here. */
   readonly indicators?: readonly ReturnedIndicator[] | undefined;
   /** Absent where the strategy ran in this thread. */
@@ -66,6 +67,8 @@ export function outcomeOf(
   const times = mergeTimes(instruments.map((instrument) => instrument.bars));
   const conventions = conventionsFor(times, { barMs: job.barMs });
   const figures = statistics(result, conventions);
+  const benchmark = benchmarkOf(job, result);
+  const against = compareWithBenchmark(result, benchmark, conventions);
   const { rejected, denied, ...counts } = result.orders;
   const end = result.time.at(-1)!;
   const bars = sum(instruments.map((instrument) => countUntil(end, instrument.bars)));
@@ -88,6 +91,8 @@ export function outcomeOf(
     },
     conventions,
     ...figures,
+    benchmark: against.benchmark,
+    undefined: { ...figures.undefined, ...against.undefined },
     orders: {
       ...counts,
       rejected: sum(Object.values(rejected)),
@@ -99,6 +104,7 @@ export function outcomeOf(
   };
   return {
     result,
+    benchmark,
     traces: options.traces,
     summary: {
       ...summary,

@@ -12,6 +12,7 @@ export type GateFigures = Pick<
   | 'trades'
   | 'costs'
   | 'exposure'
+  | 'benchmark'
   | 'orders'
   | 'ambiguity'
   | 'margin_calls'

@@ -6,6 +6,7 @@ import type { Strategy } from '../engine/strategy.ts';
 import type { Signals } from '../engine/model-signals.ts';
 import type { Bars } from '../market/bars.ts';
 import type { UncoveredEdge } from '../market/data-gaps.ts';
+import type { BenchmarkSeries } from './benchmark.ts';
 import type { Assertion } from './gates.ts';
 import type { Execute } from './execute.ts';
 import type { Lock } from './summary.ts';
@@ -21,6 +22,8 @@ export interface BacktestJob {
   /** Complete and valid for the strategy. */
   readonly params: ParamValues<Params>;
   readonly config: EngineConfig;
+  /** Buying and holding the instruments by default. */
+  readonly benchmark?: BenchmarkSeries | undefined;
   /** Length of a bar, ms. */
   readonly barMs: number;
   readonly instruments: readonly JobInstrument[];

@@ -16,7 +16,6 @@ import { makeDirectory } from '../base/make-directory.ts';
 import { columnsDigest } from '../market/digest.ts';
 import { writeParquet } from '../market/write.ts';
 import type { Outcome } from './backtest.ts';
-import { holdEquity } from './hold.ts';
 import type { BacktestJob } from './job.ts';
 import { renderReport } from './report/report.ts';
 import type { Summary } from './summary.ts';
@@ -42,7 +41,7 @@ export interface RunFiles {
 export async function writeRun(
   directory: string,
   job: BacktestJob,
-  { result, indicators, summary: unhashed }: Outcome,
+  { result, indicators, benchmark, summary: unhashed }: Outcome,
   options: { readonly hasEquityCsv?: boolean } = {},
 ): Promise<RunFiles> {
   // The texts of millions of lines are garbage at once, but V8 lets the heap grow to a multiple of
@@ -77,7 +76,6 @@ export async function writeRun(
     },
   };
   const { instruments, currency } = job;
-  const benchmark = holdEquity(instruments, time, initialCash);
   const report = renderReport({
     summary,
     result,
@@ -85,7 +83,7 @@ export async function writeRun(
     instruments,
     indicators,
     currency,
-    benchmark,
+    benchmark: benchmark.equity,
   });
   await writeText(path('report.html'), [report]);
   await writeText(path('summary.json'), [`${JSON.stringify(summary, undefined, 2)}\n`]);

@@ -29,6 +29,8 @@ export interface Summary {
     readonly turnover: number | null;
   };
   readonly exposure: { readonly time: number };
+  /** Absent in summaries of earlier versions. */
+  readonly benchmark?: BenchmarkStatistics;
   readonly orders: {
     readonly submitted: number;
     readonly filled: number;
@@ -76,6 +78,8 @@ export const UNDEFINED_REASONS = {
   no_winning_trades: 'no trade won',
   window_too_short: 'the window is too short to annualize',
   equity_not_positive: 'equity fell to zero or below',
+  constant_benchmark: 'the returns of the benchmark do not vary',
+  equals_benchmark: 'the returns equal those of the benchmark',
 } as const;
 export type UndefinedReason = keyof typeof UNDEFINED_REASONS;
 
@@ -158,6 +162,25 @@ export interface TradeStatistics {
   readonly worst: number | null;
   readonly sqn: number | null;
   readonly kelly: number | null;
+}
+
+export interface BenchmarkStatistics {
+  /** `buy_and_hold` for the instruments of the run, else the chosen symbol, file or dataset. */
+  readonly name: string;
+  /** `barsDigest` of a chosen series; absent for `buy_and_hold`. */
+  readonly data?: string;
+  /** Of the benchmark itself, by the formulas of the run. */
+  readonly total: number;
+  readonly cagr: number | null;
+  readonly volatility: number | null;
+  readonly sharpe: number | null;
+  readonly max_drawdown: number;
+  /** Of the run against the benchmark. */
+  readonly alpha: number | null;
+  readonly beta: number | null;
+  readonly correlation: number | null;
+  readonly tracking_error: number | null;
+  readonly information_ratio: number | null;
 }
 
 export interface Gate {

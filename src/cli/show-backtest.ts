@@ -40,6 +40,10 @@ export function showSummary(out: Output, summary: Summary): void {
     [{ title: '' }, { title: '', align: 'right' }, { title: '' }, { title: '', align: 'right' }],
     rows,
   );
+  if (summary.benchmark !== undefined) {
+    out.line();
+    out.line(formatBenchmark(summary, summary.benchmark.name));
+  }
   out.line();
   out.line(out.style.dim(formatConventions(summary.conventions)));
   const refused = orders.rejected + orders.denied;
@@ -128,6 +132,22 @@ function showProfile(out: Output, { name, statistics }: NonNullable<Summary['pro
       value === null ? NO_VALUE : String(Number(value.toPrecision(9))),
     ]),
   );
+}
+
+const BENCHMARK_FIGURES = [
+  'alpha',
+  'beta',
+  'correlation',
+  'tracking_error',
+  'information_ratio',
+] as const satisfies readonly FigureName[];
+
+function formatBenchmark(summary: Summary, name: string): string {
+  const figures = BENCHMARK_FIGURES.map(
+    (figure) =>
+      `${RUN_FIGURES[figure].label.toLowerCase()} ${formatFigure(figure, readFigure(summary, figure))}`,
+  );
+  return `Against ${name === 'buy_and_hold' ? 'buying and holding' : name}: ${figures.join(', ')}`;
 }
 
 function formatConventions(conventions: Conventions): string {

@@ -130,17 +130,18 @@ describe('a result', () => {
   });
 
   test('has every field of its schema, and the hashes of its files', async () => {
-    const { document, out } = await backtest(SMA, '--profile', 'quantstats');
+    const { document, out } = await backtest(SMA, '--profile', 'quantstats', '--benchmark', SP500);
     expect(Object.keys(document).toSorted()).toEqual(
       [
         'schema run_id bot version lock window engine conventions equity returns risk trades costs',
-        'exposure orders ambiguity margin_calls gates findings files hashes undefined profile',
+        'exposure orders ambiguity margin_calls gates findings files hashes undefined profile benchmark',
       ]
         .join(' ')
         .split(' ')
         .toSorted(),
     );
     expect(document.profile?.name).toBe('quantstats');
+    expect(document.benchmark).toMatchObject({ name: SP500, data: document.lock.data['SPX'] });
     const sha256 = (name: string): string =>
       createHash('sha256')
         .update(readFileSync(join(out, name)))

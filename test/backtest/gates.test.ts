@@ -11,13 +11,20 @@ import {
   valueOf,
 } from '../../src/backtest/gates.ts';
 import type { Assertion, GateFigures } from '../../src/backtest/gates.ts';
+import { compareWithBenchmark } from '../../src/backtest/benchmark.ts';
 import { statistics } from '../../src/backtest/statistics.ts';
 import { ServiceError } from '../../src/base/errors.ts';
 import { daily, goldenRun, run } from './golden.ts';
 
 function figuresOf(of = goldenRun()): GateFigures {
+  const conventions = daily(of.time);
+  const figures = statistics(of, conventions);
+  const market = of.equity.map((value, step) => value * (1 + Math.sin(step) / 10));
+  const against = compareWithBenchmark(of, { equity: market }, conventions);
   return {
-    ...statistics(of, daily(of.time)),
+    ...figures,
+    benchmark: against.benchmark,
+    undefined: { ...figures.undefined, ...against.undefined },
     orders: {
       submitted: 9,
       filled: 5,

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import type { ReturnedIndicator } from '../../src/engine/series/returned-indicators.ts';
 import type { Trade } from '../../src/engine/round-trip.ts';
 import { allocateBars, type Bars } from '../../src/market/bars.ts';
+import { compareWithBenchmark } from '../../src/backtest/benchmark.ts';
 import { drawdownsOf } from '../../src/backtest/returns.ts';
 import type { ReportInput } from '../../src/backtest/report/input.ts';
 import type { SweepReportInput, SweepRow } from '../../src/backtest/report/sweep-report.ts';
@@ -121,7 +122,7 @@ export function syntheticRun(options: RunOptions = {}): ReportInput {
   );
   const result = { time, equity, initialCash: 100_000, trades, openTrades };
   return {
-    summary: { ...syntheticSummary(result), ...options.summary },
+    summary: { ...syntheticSummary(result, benchmark), ...options.summary },
     result,
     drawdown: drawdownsOf(equity, 100_000),
     instruments,
@@ -130,7 +131,7 @@ export function syntheticRun(options: RunOptions = {}): ReportInput {
   };
 }
 
-function syntheticSummary(result: ReportInput['result']): Summary {
+function syntheticSummary(result: ReportInput['result'], benchmark: Float64Array): Summary {
   const { time, trades } = result;
   const conventions = conventionsFor(time, { barMs: Math.min(DAY_MS, time[1]! - time[0]!) });
   const figures = statistics(
@@ -146,8 +147,11 @@ function syntheticSummary(result: ReportInput['result']): Summary {
   );
   const hash = (text: string): string => createHash('sha256').update(text).digest('hex');
   const { max_drawdown, sharpe } = figures.risk;
+  const against = compareWithBenchmark(result, { equity: benchmark }, conventions);
   return {
     ...figures,
+    benchmark: against.benchmark,
+    undefined: { ...figures.undefined, ...against.undefined },
     schema: 'service-local/backtest/v1',
     run_id: 'run-20240102',
     bot: { name: 'SMA crossover on the S&P 500', slug: 'sma-crossover' },

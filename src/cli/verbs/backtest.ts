@@ -5,6 +5,7 @@ import { parseAssertion } from '../../backtest/gates.ts';
 import { ServiceError } from '../../base/errors.ts';
 import { gateFailure } from '../gate-failure.ts';
 import { DATA_OPTIONS } from '../data-options.ts';
+import type { BenchmarkSource } from '../../bots/load-benchmark.ts';
 import type { Lock } from '../../backtest/summary.ts';
 import { defineVerb, type Answer } from '../verb.ts';
 
@@ -37,6 +38,12 @@ export const verb = defineVerb({
       value: 'library',
       description: 'also report figures by the conventions of another library',
       choices: PROFILES,
+    },
+    benchmark: {
+      value: 'series',
+      description:
+        'compare with holding this symbol, file or catalog://NAME, not the own instruments',
+      complete: 'file',
     },
     assert: {
       value: 'gate',
@@ -91,6 +98,7 @@ export const verb = defineVerb({
     const { job, notes } = await prepare(bot, {
       catalogueDir: context.settings.catalogue_dir,
       assertions: options.assert,
+      benchmark: benchmarkSource(context.cwd, options.benchmark),
     });
     for (const note of notes) context.message(`note: ${note}`);
     const runId = newRunId();
@@ -154,6 +162,11 @@ export const verb = defineVerb({
     return answer;
   },
 });
+
+function benchmarkSource(cwd: string, name: string | undefined): BenchmarkSource | undefined {
+  if (name === undefined) return undefined;
+  return { name, source: name.startsWith('catalog://') ? name : resolve(cwd, name) };
+}
 
 /** @throws ServiceError `lock_drift` if the lock next to the file is missing or differs. */
 async function verifyLock(file: string, own: Lock, isOverridden: boolean): Promise<void> {

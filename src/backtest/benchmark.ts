@@ -1,0 +1,165 @@
+import type { RunResult } from '../engine/run-result.ts';
+import type { Bars } from '../market/bars.ts';
+import { momentsOf } from './deflated-sharpe.ts';
+import { returnsOf, ROUNDING, sampleEquity } from './returns.ts';
+import { quickStatistics } from './statistics.ts';
+import type { BenchmarkStatistics, Conventions, UndefinedReason } from './summary.ts';
+
+/** A series that a run is compared with instead of its own instruments. */
+export interface BenchmarkSeries {
+  /** As its author named it: a symbol, a file or a dataset of the catalogue. */
+  readonly name: string;
+  /** At least one bar at or before the end of the run. */
+  readonly bars: Bars;
+  /** `barsDigest` of the bars. */
+  readonly digest: string;
+}
+
+/** Buying and holding, as a curve to compare a run with. */
+export interface Benchmark {
+  /** Absent for the instruments of the run. */
+  readonly series?: BenchmarkSeries | undefined;
+  /** Equity at each step of the run. */
+  readonly equity: Float64Array;
+}
+
+type Curve = Pick<RunResult, 'time' | 'equity' | 'initialCash'>;
+
+export function benchmarkOf(
+  job: {
+    readonly instruments: readonly { readonly bars: Bars }[];
+    readonly benchmark?: BenchmarkSeries | undefined;
+  },
+  { time, initialCash }: Pick<Curve, 'time' | 'initialCash'>,
+): Benchmark {
+  const { instruments, benchmark: series } = job;
+  const equity = holdEquity(series === undefined ? instruments : [series], time, initialCash);
+  return { series, equity };
+}
+
+/**
+ * Equity at each of the times if the cash had been divided equally among the instruments, each bought
+ * at the close of its first bar and held, without costs.
+ */
+export function holdEquity(
+  instruments: readonly { readonly bars: Bars }[],
+  time: Float64Array,
+  initialCash: number,
+): Float64Array {
+  const equity = new Float64Array(time.length);
+  const share = initialCash / instruments.length;
+  for (const { bars } of instruments) {
+    const units = share / bars.close[0]!;
+    let next = 0;
+    for (let step = 0; step < time.length; step += 1) {
+      while (next < bars.length && bars.time[next]! <= time[step]!) next += 1;
+      equity[step]! += next === 0 ? share : units * bars.close[next - 1]!;
+    }
+  }
+  return equity;
+}
+
+/** Figures of a run against its benchmark, and the reasons for those that are undefined. */
+export interface BenchmarkComparison {
+  readonly benchmark: BenchmarkStatistics;
+  /** Keyed by path, such as `benchmark.alpha`. */
+  readonly undefined: Readonly<Record<string, UndefinedReason>>;
+}
+
+const RELATIVE_FIGURES = [
+  'alpha',
+  'beta',
+  'correlation',
+  'tracking_error',
+  'information_ratio',
+] as const;
+type Relative = Record<(typeof RELATIVE_FIGURES)[number], number | UndefinedReason>;
+
+/** Computes the figures of `RUN_FIGURES` that relate a run to its benchmark. */
+export function compareWithBenchmark(
+  run: Curve,
+  { series, equity }: Benchmark,
+  conventions: Conventions,
+): BenchmarkComparison {
+  const { time, initialCash } = run;
+  const held = quickStatistics(
+    {
+      steps: time.length,
+      time,
+      equity,
+      initialCash,
+      trades: [],
+      openTrades: [],
+      fees: 0,
+      slippage: 0,
+      tradedNotional: 0,
+      stepsInMarket: time.length,
+    },
+    conventions,
+  );
+  const relative = relativeFigures(run, { time, equity, initialCash }, conventions);
+  const reasons: Record<string, UndefinedReason> = {};
+  const settled = {} as Record<keyof Relative, number | null>;
+  for (const name of RELATIVE_FIGURES) {
+    const figure = relative[name];
+    settled[name] = typeof figure === 'number' ? figure : null;
+    if (typeof figure !== 'number') reasons[`benchmark.${name}`] = figure;
+  }
+  const { volatility, sharpe, max_drawdown } = held.risk;
+  return {
+    benchmark: {
+      name: series?.name ?? 'buy_and_hold',
+      ...(series && { data: series.digest }),
+      total: held.returns.total,
+      cagr: held.returns.cagr,
+      volatility,
+      sharpe,
+      max_drawdown,
+      ...settled,
+    },
+    undefined: reasons,
+  };
+}
+
+function relativeFigures(run: Curve, held: Curve, conventions: Conventions): Relative {
+  const { sampling, periods_per_year: perYear, ddof, risk_free } = conventions;
+  const samples = [run, held].map((curve) => sampleEquity(curve, sampling));
+  // The first sample may be left out of one of them. The last ones are at the same times.
+  const count = Math.min(...samples.map(({ length }) => length));
+  const [own, other] = samples.map((each) => each.subarray(each.length - count));
+  if (own!.some((equity) => equity <= 0)) return all('equity_not_positive');
+  if (count - 1 <= ddof) return all('too_few_returns');
+
+  const [returns, market] = [returnsOf(own!), returnsOf(other!)];
+  const excess = returns.map((value, i) => value - market[i]!);
+  const [ofRun, ofMarket, ofExcess] = [returns, market, excess].map(momentsOf);
+  const tracking = ofExcess!.deviation;
+  const isSame = tracking <= ROUNDING;
+  const active: Pick<Relative, 'tracking_error' | 'information_ratio'> = {
+    tracking_error: isSame ? 0 : tracking * Math.sqrt(perYear),
+    information_ratio: isSame
+      ? 'equals_benchmark'
+      : (ofExcess!.mean / tracking) * Math.sqrt(perYear),
+  };
+  if (ofMarket!.deviation <= ROUNDING) return { ...all('constant_benchmark'), ...active };
+
+  let covariance = 0;
+  returns.forEach((value, i) => {
+    covariance += ((value - ofRun!.mean) * (market[i]! - ofMarket!.mean)) / (returns.length - 1);
+  });
+  const beta = covariance / ofMarket!.deviation ** 2;
+  const riskFree = risk_free / perYear;
+  return {
+    alpha: (ofRun!.mean - riskFree - beta * (ofMarket!.mean - riskFree)) * perYear,
+    beta,
+    correlation:
+      ofRun!.deviation <= ROUNDING
+        ? 'zero_variance'
+        : covariance / (ofRun!.deviation * ofMarket!.deviation),
+    ...active,
+  };
+}
+
+function all(reason: UndefinedReason): Relative {
+  return Object.fromEntries(RELATIVE_FIGURES.map((name) => [name, reason])) as Relative;
+}
