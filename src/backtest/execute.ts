@@ -55,6 +55,7 @@ export async function execute(setup: EngineSetup, options: ExecuteOptions): Prom
     // Also after the last slice, so that errors in the strategy's pending promises surface.
     await nextTurn();
     if (!more) {
+      if (setup.config.closesAtEnd) engine.closeOut();
       options.onIndicators?.(engine.indicators());
       return engine.result();
     }

@@ -199,6 +199,13 @@ const engineSchema = z.strictObject({
   account: accountSchema
     .default('cash')
     .describe('cash: long only, paid in full. margin: long and short.'),
+  at_end: z
+    .enum(['hold', 'close'])
+    .default('hold')
+    .describe(
+      'What a backtest does with open positions after its last bar. hold: value them at the last close. ' +
+        'close: close them at the last close, with fees and slippage.',
+    ),
   seed: z
     .int()
     .min(0)
@@ -336,6 +343,7 @@ export function engineConfig(spec: BotSpec): EngineConfig {
     risk: riskLimits(risk),
     ...(optional && { optionalLimits: optional }),
     seed: engine.seed,
+    ...(engine.at_end === 'close' && { closesAtEnd: true }),
     timeframe: data.timeframe,
     ...(universe.calendar && { calendar: universe.calendar }),
   };

@@ -80,4 +80,6 @@ export interface EngineConfig extends BarKind {
   readonly risk: RiskLimits;
   readonly optionalLimits?: OptionalLimits | undefined;
   readonly seed: number;
+  /** Whether a backtest closes all positions at its last closes; by default, they stay open. */
+  readonly closesAtEnd?: boolean | undefined;
 }

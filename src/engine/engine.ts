@@ -126,6 +126,22 @@ export class Engine {
     });
   }
 
+  /**
+   * Ends a run whose orders bars fill: cancels all orders, and closes all positions at the last closes
+   * with fees and slippage. The strategy is not notified.
+   */
+  closeOut(): void {
+    const run = this.#run;
+    const execution = this.#execution;
+    if (!(execution instanceof SimulatedExecution))
+      throw new RangeError('a venue fills the orders');
+    run.betweenSteps(() => {
+      if (run.portfolio.isInMarket()) run.stepsInMarket -= 1;
+      execution.closeOut();
+      run.equity[run.step] = run.portfolio.equity();
+    });
+  }
+
   /** Prevents further orders, also from callbacks of a strategy that was interrupted. */
   endTurn(): void {
     this.#run.isStrategysTurn = false;

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { backtest, type Outcome } from '../../src/backtest/backtest.ts';
 import type { BacktestJob } from '../../src/backtest/job.ts';
-import { NO_RISK_LIMITS } from '../../src/engine/config.ts';
+import { NO_RISK_LIMITS, type EngineConfig } from '../../src/engine/config.ts';
 import { defineStrategy, type StrategyContext } from '../../src/engine/strategy.ts';
 import { barsFromRows, type Bars } from '../../src/market/bars.ts';
 import { day } from './golden.ts';
@@ -25,6 +25,7 @@ function run(
   histories: Readonly<Record<string, Bars>>,
   barMs: number,
   onStep: (step: number, context: StrategyContext) => void,
+  config: Partial<EngineConfig> = {},
 ): Promise<Outcome> {
   const strategy = defineStrategy({
     name: 'test',
@@ -50,6 +51,7 @@ function run(
       account: { model: 'margin', initial: 0.25, maintenance: 0.01 },
       risk: NO_RISK_LIMITS,
       seed: 0,
+      ...config,
     },
     barMs,
     instruments: Object.entries(histories).map(([symbol, history]) => ({
@@ -105,4 +107,57 @@ test('days of instruments that begin at different hours count as whole days', as
   expect(apart.summary.conventions).toEqual(together.summary.conventions);
   expect(apart.summary.risk.sharpe).toBeCloseTo(together.summary.risk.sharpe!, 1);
   expect(apart.summary.risk.volatility).toBeCloseTo(together.summary.risk.volatility!, 2);
+});
+
+test('a run that closes at its end sells at the last closes, with costs, after its last order', async () => {
+  const histories = {
+    X: bars([100, 100, 110, 120], DAY),
+    // Has no bar in the last step.
+    Y: bars([50, 50, 40], DAY),
+  };
+  const trade = (step: number, context: StrategyContext): void => {
+    holding(0.5, -0.5)(step, context);
+    const [x] = context.instruments;
+    if (step === 3) context.broker.order({ instrument: x, side: 'buy', quantity: 1 });
+  };
+  const costs = {
+    fees: { model: 'percent', rate: 0.01, min: 0 },
+    slippage: { model: 'basis_points', bps: 100 },
+  } as const;
+  const held = await run(histories, DAY, trade, costs);
+  const { result, summary } = await run(histories, DAY, trade, { ...costs, closesAtEnd: true });
+
+  expect(result.openTrades).toEqual([]);
+  expect(result.positions).toEqual({});
+  expect(result.trades.map(({ symbol, side, exit_time }) => [symbol, side, exit_time])).toEqual([
+    ['X', 'long', day(3)],
+    ['Y', 'short', day(3)],
+  ]);
+  expect(result.trades[0]!.exit_price).toBeCloseTo(120 * 0.99, 10);
+  expect(result.trades[1]!.exit_price).toBeCloseTo(40 * 1.01, 10);
+  expect(result.cash).toBe(result.equity.at(-1));
+  expect(summary.equity.end).toBe(result.cash);
+  expect([...result.equity].slice(0, 3)).toEqual([...held.result.equity].slice(0, 3));
+  const [long, short] = held.result.openTrades;
+  const value = long!.quantity * 120 + short!.quantity * 40;
+  // A hundredth for slippage and about as much for fees.
+  expect(held.result.equity.at(-1)! - result.cash).toBeCloseTo(
+    value * 0.01 + 0.01 * (long!.quantity * 118.8 + short!.quantity * 40.4),
+    8,
+  );
+  expect(result.stepsInMarket).toBe(held.result.stepsInMarket - 1);
+  expect(summary.orders).toMatchObject({ working: 0, canceled: 1 });
+  const canceled = [...result.journal.events()].filter(({ kind }) => kind === 'order.canceled');
+  expect(canceled).toMatchObject([{ reason: 'run_ended' }]);
+});
+
+test('the volume of the last bar does not limit the fill that closes a run', async () => {
+  const { result } = await run({ X: bars([100, 100, 100, 100], DAY) }, DAY, holding(1), {
+    cash: 200_000,
+    fill: { model: 'volume_share', limit: 0.9 },
+    closesAtEnd: true,
+  });
+  expect(result.trades).toHaveLength(1);
+  expect(result.trades[0]!.quantity).toBeGreaterThan(900);
+  expect(result.positions).toEqual({});
 });

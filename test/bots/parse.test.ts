@@ -74,6 +74,7 @@ spec:
       fees: { model: 'none' },
       slippage: { model: 'none' },
       account: 'cash',
+      at_end: 'hold',
       seed: 0,
     });
   });

@@ -84,7 +84,7 @@ it('covers every type of order and event, every reason, and every kind of reply 
   const models = ['next_open', 'ohlc_path', 'volume_share'];
   const expected = [
     ...EVENT_KINDS,
-    ...ORDER_REASONS,
+    ...ORDER_REASONS.filter((reason) => reason !== 'run_ended'),
     ...ORDER_TYPES.flatMap((type) => TIMES_IN_FORCE.map((time) => `${type} ${time} filled`)),
     ...[...models, ...SETTINGS].map((setting) => `filled with ${setting}`),
     ...models.map((model) => `ambiguous ${model}`),
@@ -94,4 +94,26 @@ it('covers every type of order and event, every reason, and every kind of reply 
     'ruined',
   ];
   expect(expected.filter((key) => (counts.get(key) ?? 0) < 3)).toEqual([]);
+});
+
+it('closing out leaves no position and no working order, and the equity is the cash', () => {
+  const ended = bots
+    .slice(0, 150)
+    .map(runBot)
+    .filter(({ venue }) => venue === undefined);
+  const held = ended.filter(({ engine }) => engine.result().openTrades.length > 0);
+  expect(held.length).toBeGreaterThan(20);
+  for (const { engine } of ended) {
+    const before = engine.result();
+    if (before.steps === 0) continue;
+    const { trades, openTrades, orders } = before;
+    const closed = trades.length + openTrades.length;
+    engine.closeOut();
+    const after = engine.result();
+    expect(after.positions).toEqual({});
+    expect(after.trades).toHaveLength(closed);
+    expect(after.equity.at(-1)).toBe(after.cash);
+    expect(after.orders.working).toBe(0);
+    expect(after.orders.canceled).toBe(orders.canceled + orders.working);
+  }
 });

@@ -8,7 +8,7 @@ import {
 } from '../fills/order-prices.ts';
 import { nextOnPath, pathOf } from '../fills/path.ts';
 import { nextInRange } from '../fills/range.ts';
-import { requestExits } from '../orders/create-order.ts';
+import { requestExits, requestLiquidation } from '../orders/create-order.ts';
 import type { OrderBook } from '../orders/order-book.ts';
 import type { OrderReason } from '../orders/order.ts';
 import { ratchet } from '../orders/trailing-stop.ts';
@@ -49,6 +49,29 @@ export class SimulatedExecution implements OrderExecution {
 
   withdraw(order: WorkingOrder, reason: OrderReason): void {
     this.#book.cancel(order, reason);
+  }
+
+  /**
+   * Cancels all orders and closes all positions at the closes of the current step, with fees and
+   * slippage. The whole position is filled, whatever the volume of the bar.
+   */
+  closeOut(): void {
+    const { config, cursors, histories, instruments, portfolio, working } = this.#run;
+    for (const order of working) this.#book.cancel(order, 'run_ended');
+    this.#book.dropEnded();
+    for (const instrument of instruments) {
+      const { index } = instrument;
+      const position = portfolio.positions[index]!;
+      if (position === 0) continue;
+      const order = this.#book.create(requestLiquidation(instrument, position));
+      this.#book.submit(order);
+      const quantity = Math.abs(position);
+      const volume = histories[index]!.volume[cursors[index]!]!;
+      const close = portfolio.marks[index]!;
+      const price = slippedPrice(config.slippage, order, close, quantity, volume);
+      this.#record(order, quantity, price, close);
+    }
+    this.#book.dropEnded();
   }
 
   fillFromBars(): void {

@@ -119,6 +119,7 @@ export const ORDER_REASONS = [
   // The market phase of the instrument at its venue.
   'market_halted',
   'not_taken_in_auction',
+  'run_ended',
 ] as const;
 export type OrderReason = (typeof ORDER_REASONS)[number];
 
