@@ -26,7 +26,6 @@ const LONG_FUNCTIONS: Readonly<Record<string, string>> = {
     'is embedded in the page as one function',
   'src/backtest/report/client/price-chart.ts drawPrices': 'is embedded in the page as one function',
   'src/backtest/report/client/heat-map.ts drawHeatMap': 'draws one picture from top to bottom',
-  'src/backtest/sweep.ts sweep': 'hands trials to workers that share its state',
   'src/cli/verbs/backtest.ts run': 'the steps of a command, in order',
   'src/cli/verbs/backtest/sweep.ts run': 'the steps of a command, in order',
   'src/cli/verbs/daemon/status.ts run': 'the steps of a command, in order',

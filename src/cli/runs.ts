@@ -6,7 +6,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { parseAxis } from '../backtest/grid.ts';
+import { parseAxis } from '../backtest/search/grid.ts';
 import type { Overrides } from '../bots/load-bot.ts';
 import { ServiceError } from '../base/errors.ts';
 import type { ColumnNames } from '../market/header.ts';

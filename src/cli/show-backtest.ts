@@ -1,5 +1,5 @@
 import type { Conventions, Finding, Gate, Summary } from '../backtest/summary.ts';
-import type { SweepDocument } from '../backtest/sweep-plan.ts';
+import type { SweepDocument } from '../backtest/search/sweep-document.ts';
 import { formatCountOf, formatPercent, formatRatio, NO_VALUE } from '../base/format.ts';
 import {
   formatFigure,

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Summary } from '../../src/backtest/summary.ts';
-import type { SweepDocument } from '../../src/backtest/sweep-plan.ts';
+import type { SweepDocument } from '../../src/backtest/search/sweep-document.ts';
 import { inProcess } from '../cli/in-process.ts';
 
 const EXAMPLES = join(import.meta.dirname, '../../examples');

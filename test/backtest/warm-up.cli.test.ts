@@ -3,7 +3,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { SweepDocument } from '../../src/backtest/sweep-plan.ts';
+import type { SweepDocument } from '../../src/backtest/search/sweep-document.ts';
 import type { Summary } from '../../src/backtest/summary.ts';
 import { inProcess } from '../cli/in-process.ts';
 import { seededRandom } from '../engine/indicator-contract.ts';

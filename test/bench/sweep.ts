@@ -2,10 +2,10 @@
  * `node sweep.ts BARS WORKERS`: a sweep of 174 pairs on one worker against the hand-written loop over
  * the same pairs, or on more workers against one.
  */
-import { axesOf, gridOf, parseAxis } from '../../src/backtest/grid.ts';
+import { axesOf, gridOf, parseAxis } from '../../src/backtest/search/grid.ts';
 import { conventionsFor } from '../../src/backtest/statistics.ts';
-import { sweep } from '../../src/backtest/sweep.ts';
-import type { TrialSetup } from '../../src/backtest/trial.ts';
+import { TrialPool } from '../../src/backtest/search/trial-pool.ts';
+import type { TrialSetup } from '../../src/backtest/search/trial.ts';
 import { BUILT_IN_STRATEGIES } from '../../src/engine/strategies/built-in.ts';
 import { BENCH_CONFIG } from './bench-config.ts';
 import { handWrittenLoop } from './hand-written-loop.ts';
@@ -35,10 +35,11 @@ function loopOverPairs(): void {
 
 async function sweepOn(count: number): Promise<void> {
   let done = 0;
-  const onResult = (): void => void (done += 1);
   const limits = { workers: count, memoryMb: 1024, columnMb: 512 };
-  const pending = Uint32Array.from({ length: grid.count }, (_, index) => index);
-  await sweep(setup, { name: 'sma_crossover' }, { grid, pending }, { ...limits, onResult });
+  const pool = new TrialPool({ name: 'sma_crossover' }, setup, limits);
+  const indices = Uint32Array.from({ length: grid.count }, (_, index) => index);
+  await pool.run({ indices, trial: (index) => grid.trial(index) }, () => void (done += 1));
+  await pool.end();
   if (done !== grid.count) throw new Error(`${done} results of ${grid.count} trials`);
 }
 

@@ -1,6 +1,6 @@
 import type { DeflatedSharpe } from '../deflated-sharpe.ts';
 import type { Summary } from '../summary.ts';
-import type { TrialMetrics } from '../trial.ts';
+import type { TrialMetrics } from '../search/trial.ts';
 import { drawHeatMap, type HeatMapData } from './client/heat-map.ts';
 import { sortTables } from './client/sort-tables.ts';
 import { switchTheme } from './client/switch-theme.ts';

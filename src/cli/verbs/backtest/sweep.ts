@@ -1,8 +1,9 @@
 import { totalmem } from 'node:os';
 import { resolve } from 'node:path';
-import { parseAxis } from '../../../backtest/grid.ts';
+import { parseAxis } from '../../../backtest/search/grid.ts';
 import { ServiceError } from '../../../base/errors.ts';
 import { DATA_OPTIONS } from '../../data-options.ts';
+import type { Progress } from '../../output.ts';
 import { defineVerb } from '../../verb.ts';
 
 const DEFAULT_COLUMN_MB = 512;
@@ -52,9 +53,9 @@ export const verb = defineVerb({
     const { prepare, strategySource } = await import('../../../bots/prepare.ts');
     const { signalsOver } = await import('../../../bots/models/signals.ts');
     const { prepareDirectory } = await import('../../../backtest/run-files.ts');
-    const { planSweep, finishSweep } = await import('../../../backtest/sweep-plan.ts');
-    const { sweep } = await import('../../../backtest/sweep.ts');
-    const { TrialResults } = await import('../../../backtest/trial-results.ts');
+    const { planSearch } = await import('../../../backtest/search/plan-search.ts');
+    const { runSearch } = await import('../../../backtest/search/run-search.ts');
+    const { finishSweep } = await import('../../../backtest/search/sweep-document.ts');
     const { showSweep } = await import('../../show-backtest.ts');
     const { ownStrategiesOf } = await import('../../own-strategies.ts');
     const { settings } = context;
@@ -70,37 +71,33 @@ export const verb = defineVerb({
     for (const note of notes) context.message(`note: ${note}`);
     const signals = await signalsOver(bot.models, prepared.instruments);
     const job = { ...prepared, signals };
-    const plan = planSweep(job, options.param, settings.strategy_timeout_seconds * 1000);
+    const search = planSearch(job, options.param, settings.strategy_timeout_seconds * 1000);
     const directory = resolve(
       context.cwd,
-      options.out ?? `${settings.runs_dir}/${job.bot.slug}/sweep-${plan.digest.slice(0, 12)}`,
+      options.out ?? `${settings.runs_dir}/${job.bot.slug}/sweep-${search.digest.slice(0, 12)}`,
     );
     await prepareDirectory(directory);
-    const results = new TrialResults(plan.grid);
-    const log = plan.open(directory, results);
-    if (results.done > 0) context.message(`resuming: ${results.done} trials are already done`);
 
-    const progress = context.progress('sweep', results.count, results.done);
+    const { results } = search;
+    let progress: Progress | undefined;
     // From here on, Ctrl-C keeps finished trials; before, it ends the process at once.
     const { signal } = context;
     let failure: ServiceError | undefined;
     try {
-      await sweep(
-        plan.setup,
-        strategySource(bot),
-        { grid: plan.grid, pending: results.pending },
-        {
-          workers: settings.workers,
-          memoryMb: settings.strategy_memory_mb,
-          columnMb: options.memory ?? DEFAULT_COLUMN_MB,
-          signal,
-          onResult: (result) => {
-            log.append(result);
-            results.add(result.index, result);
-            progress.update(results.done);
-          },
+      await runSearch(search, strategySource(bot), {
+        workers: settings.workers,
+        memoryMb: settings.strategy_memory_mb,
+        columnMb: options.memory ?? DEFAULT_COLUMN_MB,
+        directory,
+        signal,
+        onProgress: (done) => {
+          if (progress === undefined) {
+            if (done > 0) context.message(`resuming: ${done} trials are already done`);
+            progress = context.progress('sweep', results.count, done);
+          }
+          progress.update(done);
         },
-      );
+      });
     } catch (error) {
       if (!signal.aborted) throw error;
       failure = new ServiceError(
@@ -109,10 +106,9 @@ export const verb = defineVerb({
         { remedy: 'Run the same command again to resume.' },
       );
     } finally {
-      progress.stop();
-      log.close();
+      progress?.stop();
     }
-    const document = await finishSweep(plan, job, results, directory);
+    const document = await finishSweep(search, directory);
     if (signal.aborted) {
       failure ??= new ServiceError(
         'interrupted',

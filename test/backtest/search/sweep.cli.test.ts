@@ -13,12 +13,12 @@ import { watch } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { SweepDocument } from '../../src/backtest/sweep-plan.ts';
-import { inProcess } from '../cli/in-process.ts';
-import { BIN, serviceLocal } from '../cli/service-local.ts';
-import { isAtLength } from '../length.ts';
+import type { SweepDocument } from '../../../src/backtest/search/sweep-document.ts';
+import { inProcess } from '../../cli/in-process.ts';
+import { BIN, serviceLocal } from '../../cli/service-local.ts';
+import { isAtLength } from '../../length.ts';
 
-const EXAMPLES = join(import.meta.dirname, '../../examples');
+const EXAMPLES = join(import.meta.dirname, '../../../examples');
 const SMA = join(EXAMPLES, 'sma-crossover.yaml');
 const [GRID, TRIALS, SKIPPED] = isAtLength
   ? ([['-p', 'fast=5:50:5', '-p', 'slow=20:200:10'], 174, 16] as const)

@@ -1,24 +1,18 @@
 import { join } from 'node:path';
-import { packageVersion } from '../base/package-version.ts';
-import { mergeTimes } from '../engine/steps.ts';
-import { DAY } from '../base/durations.ts';
-import { deflatedSharpe } from './deflated-sharpe.ts';
-import type { DeflatedSharpe } from './deflated-sharpe.ts';
-import { execute } from './execute.ts';
-import { writeText } from './run-files.ts';
-import { windowBeyondData } from './data-findings.ts';
-import { outsideFinding, shortWindow } from './findings.ts';
-import { axesOf, gridOf, type Grid } from './grid.ts';
-import type { Axis, AxisText } from './grid.ts';
-import type { BacktestJob } from './job.ts';
-import { canonicalDigest } from './lock.ts';
-import { renderSweepReport } from './report/sweep-report.ts';
-import { conventionsFor } from './statistics.ts';
-import { returnsOf, sampleEquity } from './returns.ts';
-import type { Conventions, Finding, Lock, Summary } from './summary.ts';
-import { TrialLog, trialLines } from './sweep-files.ts';
-import type { TrialResults } from './trial-results.ts';
-import type { Trial, TrialMetrics, TrialSetup } from './trial.ts';
+import { DAY } from '../../base/durations.ts';
+import { deflatedSharpe } from '../deflated-sharpe.ts';
+import type { DeflatedSharpe } from '../deflated-sharpe.ts';
+import { execute } from '../execute.ts';
+import { writeText } from '../run-files.ts';
+import { windowBeyondData } from '../data-findings.ts';
+import { outsideFinding, shortWindow } from '../findings.ts';
+import { renderSweepReport } from '../report/sweep-report.ts';
+import { returnsOf, sampleEquity } from '../returns.ts';
+import type { Conventions, Finding, Lock, Summary } from '../summary.ts';
+import type { Axis } from './grid.ts';
+import type { Search } from './plan-search.ts';
+import { trialLines } from './trial-log.ts';
+import type { Trial, TrialMetrics } from './trial.ts';
 
 /** `sweep.json`, and the document that `backtest sweep --json` prints. */
 export interface SweepDocument {
@@ -59,52 +53,13 @@ interface Ranked {
 /** Limits the document and the memory that its results take. */
 const MAX_RANKED = 50_000;
 
-export interface SweepPlan {
-  readonly grid: Grid;
-  readonly axes: readonly Axis[];
-  readonly setup: TrialSetup;
-  /** Identifies the sweep by spec, data, strategy, engine, grid and package version. */
-  readonly digest: string;
-  /** Opens the log of the sweep, and adds its trials to the results. */
-  open(directory: string, results: TrialResults): TrialLog;
-}
-
-export function planSweep(
-  job: BacktestJob,
-  given: readonly AxisText[],
-  timeoutMs: number,
-): SweepPlan {
-  const axes = axesOf(job.strategy, given);
-  const grid = gridOf(job.strategy, job.params, axes);
-  const { instruments, signals, config, barMs } = job;
-  const conventions = conventionsFor(mergeTimes(instruments.map(({ bars }) => bars)), { barMs });
-  const digest = canonicalDigest({ lock: job.lock.digest, axes, package: packageVersion() });
-  return {
-    grid,
-    axes,
-    setup: {
-      instruments: instruments.map(({ symbol, bars, warmUp }) => ({ symbol, bars, warmUp })),
-      signals,
-      config,
-      conventions,
-      timeoutMs,
-    },
-    digest,
-    open: (directory, results) => TrialLog.open(directory, digest, results),
-  };
-}
-
 /** Ranks the finished trials, corrects the best Sharpe ratio and writes the sweep's files. */
-export async function finishSweep(
-  plan: SweepPlan,
-  job: BacktestJob,
-  results: TrialResults,
-  directory: string,
-): Promise<SweepDocument> {
+export async function finishSweep(search: Search, directory: string): Promise<SweepDocument> {
+  const { job, axes, trials, results, setup } = search;
   const ranked = results
     .best(MAX_RANKED)
     .map(({ params, metrics }): Ranked => ({ params, metrics }));
-  const trials = await writeText(join(directory, 'trials.csv'), trialLines(results));
+  const table = await writeText(join(directory, 'trials.csv'), trialLines(results));
   const times = job.instruments.map(({ bars }) => bars.time);
   const from = Math.min(...times.map((time) => time[0]!));
   const to = Math.max(...times.map((time) => time.at(-1)!));
@@ -118,25 +73,23 @@ export async function finishSweep(
       to: new Date(to).toISOString(),
       bars: times.reduce((sum, { length }) => sum + length, 0),
     },
-    conventions: plan.setup.conventions,
-    axes: plan.axes,
+    conventions: setup.conventions,
+    axes,
     trials: {
-      total: plan.grid.count,
+      total: trials.count,
       done: results.done,
       failed: results.failed,
-      skipped: plan.grid.skipped,
+      skipped: trials.skipped,
     },
     best: ranked[0] ?? null,
-    deflated_sharpe: results.isComplete
-      ? ((await deflateBest(plan, job, ranked[0], results)) ?? null)
-      : null,
+    deflated_sharpe: results.isComplete ? ((await deflateBest(search, ranked[0])) ?? null) : null,
     results: ranked,
     findings: [
       windowBeyondData(job.instruments),
       shortWindow((to - from) / DAY),
       outsideFinding(job.lock.outside),
     ].filter((finding) => finding !== undefined),
-    hashes: { trials },
+    hashes: { trials: table },
   };
   if (ranked.length > 0) {
     const report = renderSweepReport({
@@ -146,7 +99,7 @@ export async function finishSweep(
       currency: job.currency,
       finished: results.done - results.failed,
       rows: ranked.map(({ params, metrics }) => ({
-        params: Object.fromEntries(plan.axes.map(({ name }) => [name, params[name]!])),
+        params: Object.fromEntries(axes.map(({ name }) => [name, params[name]!])),
         metrics,
       })),
       deflated: document.deflated_sharpe ?? undefined,
@@ -159,13 +112,10 @@ export async function finishSweep(
 
 /** Runs the best trial again, because the sweep does not keep the returns of its trials. */
 async function deflateBest(
-  plan: SweepPlan,
-  job: BacktestJob,
+  { job, results, setup: { instruments, signals, config, conventions, timeoutMs } }: Search,
   best: Ranked | undefined,
-  results: TrialResults,
 ): Promise<DeflatedSharpe | undefined> {
   if (best === undefined || best.metrics.sharpe === null) return undefined;
-  const { instruments, signals, config, conventions, timeoutMs } = plan.setup;
   const setup = { instruments, signals, config, strategy: job.strategy, params: best.params };
   const run = await (job.execute ?? execute)(setup, { timeoutMs });
   return deflatedSharpe(

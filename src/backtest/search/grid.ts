@@ -1,8 +1,8 @@
-import { closest } from '../base/closest.ts';
-import { paramFromText, resolveParams } from '../engine/params.ts';
-import type { Params, ParamValues } from '../engine/params.ts';
-import type { Strategy } from '../engine/strategy.ts';
-import { ServiceError } from '../base/errors.ts';
+import { closest } from '../../base/closest.ts';
+import { paramFromText, resolveParams } from '../../engine/params.ts';
+import type { Params, ParamValues } from '../../engine/params.ts';
+import type { Strategy } from '../../engine/strategy.ts';
+import { ServiceError } from '../../base/errors.ts';
 import type { Trial } from './trial.ts';
 
 /** A swept parameter and the texts of its values, as given by the user. */

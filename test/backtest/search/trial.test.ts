@@ -1,13 +1,13 @@
 import { expect, it } from 'vitest';
-import { conventionsFor } from '../../src/backtest/statistics.ts';
-import { runTrial } from '../../src/backtest/trial.ts';
-import { hurst } from '../../src/engine/indicators/hurst.ts';
-import { EngineMemory } from '../../src/engine/memory.ts';
-import { SharedComputations } from '../../src/engine/series/shared-computations.ts';
-import { defineStrategy } from '../../src/engine/strategy.ts';
-import { DAY } from '../../src/base/durations.ts';
-import { seededRandom } from '../engine/indicator-contract.ts';
-import { bars, ENGINE_DEFAULTS } from '../engine/market.ts';
+import { conventionsFor } from '../../../src/backtest/statistics.ts';
+import { runTrial } from '../../../src/backtest/search/trial.ts';
+import { hurst } from '../../../src/engine/indicators/hurst.ts';
+import { EngineMemory } from '../../../src/engine/memory.ts';
+import { SharedComputations } from '../../../src/engine/series/shared-computations.ts';
+import { defineStrategy } from '../../../src/engine/strategy.ts';
+import { DAY } from '../../../src/base/durations.ts';
+import { seededRandom } from '../../engine/indicator-contract.ts';
+import { bars, ENGINE_DEFAULTS } from '../../engine/market.ts';
 
 it('a trial that exceeds its time limit does not change the indicators of later ones', async () => {
   const random = seededRandom(1);

@@ -1,17 +1,17 @@
 import { isDeepStrictEqual } from 'node:util';
 import { parentPort, workerData } from 'node:worker_threads';
-import { EngineMemory } from '../engine/memory.ts';
-import { SharedComputations } from '../engine/series/shared-computations.ts';
-import { lateError } from '../engine/strategy-error.ts';
-import { ServiceError } from '../base/errors.ts';
-import { runStrategy } from '../base/strategy-guard.ts';
-import { loadStrategy } from './strategy-source.ts';
+import { EngineMemory } from '../../engine/memory.ts';
+import { SharedComputations } from '../../engine/series/shared-computations.ts';
+import { lateError } from '../../engine/strategy-error.ts';
+import { ServiceError } from '../../base/errors.ts';
+import { runStrategy } from '../../base/strategy-guard.ts';
+import { loadStrategy } from '../strategy-source.ts';
 import { runTrial } from './trial.ts';
-import type { SweepThread } from './sweep.ts';
+import type { TrialThreadData, TrialThreadMessage } from './trial-thread.ts';
 import type { Trial } from './trial.ts';
 
-/** A thread of a sweep: posts the result of each trial of a chunk, then requests the next chunk. */
-const { source, setup, columnBytes } = workerData as SweepThread;
+/** A thread of a search: posts the result of each trial of a chunk, then the end of the chunk. */
+const { source, setup, columnBytes } = workerData as TrialThreadData;
 const { strategy, files } = runStrategy(Math.ceil(setup.timeoutMs), () => loadStrategy(source));
 if (!isDeepStrictEqual(files, source.files)) {
   throw new ServiceError('invalid_strategy', 'the strategy changed while the sweep was running', {
@@ -33,16 +33,15 @@ const shared = {
 };
 // The watchdog starts a thread for each trial. Built-in strategies always return, so they need none.
 const limited = 'module' in source ? setup : { ...setup, timeoutMs: Infinity };
+const post = (message: TrialThreadMessage): void => parentPort!.postMessage(message);
 parentPort!.on('message', async (chunk: readonly Trial[]) => {
   for (const trial of chunk) {
     late = undefined;
     const result = await runTrial(limited, strategy, trial, shared);
     const failed = late as ServiceError | undefined;
     const { index, params } = trial;
-    parentPort!.postMessage(
-      failed === undefined ? result : { index, params, error: failed.message },
-    );
+    post(failed === undefined ? result : { index, params, error: failed.message });
   }
-  parentPort!.postMessage('next');
+  post('done');
 });
-parentPort!.postMessage('next');
+post('ready');

@@ -2,10 +2,10 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { peakOfNode } from '../bench/processes.ts';
-import { BIN } from '../cli/service-local.ts';
+import { peakOfNode } from '../../bench/processes.ts';
+import { BIN } from '../../cli/service-local.ts';
 
-const DATA = join(import.meta.dirname, '../../examples/data/sp500-daily.csv');
+const DATA = join(import.meta.dirname, '../../../examples/data/sp500-daily.csv');
 
 let directory: string;
 beforeAll(() => {

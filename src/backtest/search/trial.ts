@@ -1,15 +1,15 @@
-import { ServiceError } from '../base/errors.ts';
-import { readFigure, type RUN_FIGURES } from '../base/run-figures.ts';
-import type { EngineConfig } from '../engine/config.ts';
-import type { EngineInstrument } from '../engine/engine-setup.ts';
-import type { EngineMemory } from '../engine/memory.ts';
-import type { Params, ParamValues } from '../engine/params.ts';
-import type { Signals } from '../engine/model-signals.ts';
-import type { SharedComputations } from '../engine/series/shared-computations.ts';
-import type { Strategy } from '../engine/strategy.ts';
-import { execute } from './execute.ts';
-import { quickStatistics, type QuickStatistics } from './statistics.ts';
-import type { Conventions } from './summary.ts';
+import { ServiceError } from '../../base/errors.ts';
+import { readFigure, type RUN_FIGURES } from '../../base/run-figures.ts';
+import type { EngineConfig } from '../../engine/config.ts';
+import type { EngineInstrument } from '../../engine/engine-setup.ts';
+import type { EngineMemory } from '../../engine/memory.ts';
+import type { Params, ParamValues } from '../../engine/params.ts';
+import type { Signals } from '../../engine/model-signals.ts';
+import type { SharedComputations } from '../../engine/series/shared-computations.ts';
+import type { Strategy } from '../../engine/strategy.ts';
+import { execute } from '../execute.ts';
+import { quickStatistics, type QuickStatistics } from '../statistics.ts';
+import type { Conventions } from '../summary.ts';
 
 /** One combination of parameters; `index` is its place in the grid. */
 export interface Trial {

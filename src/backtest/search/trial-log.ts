@@ -1,9 +1,9 @@
 import { closeSync, ftruncateSync, openSync, readSync, writeSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { ServiceError } from '../base/errors.ts';
-import { isSystemError } from '../base/system-errors.ts';
-import { csvCell } from './result-csv.ts';
-import { notWritable } from './run-files.ts';
+import { ServiceError } from '../../base/errors.ts';
+import { isSystemError } from '../../base/system-errors.ts';
+import { csvCell } from '../result-csv.ts';
+import { notWritable } from '../run-files.ts';
 import type { TrialResults } from './trial-results.ts';
 import { isComplete, TRIAL_FIGURES, type TrialMetrics, type TrialResult } from './trial.ts';
 

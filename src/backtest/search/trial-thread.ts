@@ -1,0 +1,120 @@
+import { Worker } from 'node:worker_threads';
+import { endThread } from '../../base/end-thread.ts';
+import { ServiceError } from '../../base/errors.ts';
+import { outOfMemory } from '../../base/strategy-memory.ts';
+import { heapLimits, isHeapFull, MB, watchMemory } from '../memory-watch.ts';
+import type { StrategySource } from '../strategy-source.ts';
+import type { Trial, TrialResult, TrialSetup } from './trial.ts';
+
+/** Data of a worker thread. */
+export interface TrialThreadData {
+  readonly source: StrategySource;
+  readonly setup: TrialSetup;
+  /** Bound on the indicators that the thread keeps for later trials. */
+  readonly columnBytes: number;
+}
+
+/** Messages of a worker thread: the strategy is loaded, a trial has ended, a chunk has ended. */
+export type TrialThreadMessage = 'ready' | TrialResult | 'done';
+
+/** A worker thread that runs chunks of trials, one chunk at a time. */
+export class TrialThread {
+  readonly #worker: Worker;
+  readonly #memoryMb: number;
+  readonly #unwatch: () => void;
+  #isReady = false;
+  #isFull = false;
+  #failure: Error | undefined;
+  #chunk: readonly Trial[] = [];
+  #doneInChunk = 0;
+  #onResult: (result: TrialResult) => void = () => {};
+  /** End of the chunk. */
+  #end: PromiseWithResolvers<readonly Trial[] | undefined> | undefined;
+
+  constructor(data: TrialThreadData, memoryMb: number) {
+    const file = new URL(`./trial-worker${import.meta.url.slice(-3)}`, import.meta.url);
+    const resourceLimits = heapLimits(memoryMb);
+    this.#worker = new Worker(file, { workerData: data, stdout: true, resourceLimits });
+    this.#memoryMb = memoryMb;
+    // Stdout carries the output of the command, so strategies print to stderr.
+    this.#worker.stdout.pipe(process.stderr, { end: false });
+    this.#worker.on('message', (message: TrialThreadMessage) => this.#receive(message));
+    this.#worker.on('error', (error: Error) => {
+      if (isHeapFull(error)) this.#endFull();
+      else this.#fail(workerError(error.message, error));
+    });
+    this.#worker.on('exit', (code) => {
+      if (!this.#isFull) this.#fail(workerError(`exit code ${code}`));
+    });
+    // Built-in strategies need no memory limit.
+    const isOwn = 'module' in data.source;
+    const limitMb = memoryMb + data.columnBytes / MB;
+    this.#unwatch = isOwn ? watchMemory(this.#worker, limitMb, () => this.#endFull()) : () => {};
+  }
+
+  /**
+   * @param onResult is called with each result; an error that it throws rejects the run
+   * @returns undefined, or if the memory of the thread is full, the rest of the chunk for another thread
+   */
+  async run(
+    chunk: readonly Trial[],
+    onResult: (result: TrialResult) => void,
+  ): Promise<readonly Trial[] | undefined> {
+    if (this.#failure !== undefined) throw this.#failure;
+    this.#chunk = chunk;
+    this.#doneInChunk = 0;
+    this.#onResult = onResult;
+    this.#end = Promise.withResolvers();
+    this.#worker.postMessage(chunk);
+    return this.#end.promise;
+  }
+
+  async end(): Promise<void> {
+    this.#unwatch();
+    await endThread(this.#worker);
+  }
+
+  #receive(message: TrialThreadMessage): void {
+    if (message === 'ready') this.#isReady = true;
+    else if (message === 'done') this.#end?.resolve(undefined);
+    else this.#pass(message);
+  }
+
+  #pass(result: TrialResult): void {
+    this.#doneInChunk += 1;
+    try {
+      this.#onResult(result);
+    } catch (error) {
+      this.#end?.reject(error);
+    }
+  }
+
+  /** Ends the thread. The trial that it was running fails. */
+  #endFull(): void {
+    if (this.#isFull) return;
+    this.#isFull = true;
+    // Results that the thread has posted arrive before it has ended.
+    void this.end()
+      .then(() => {
+        const full = outOfMemory(this.#memoryMb);
+        const [trial, ...rest] = this.#chunk.slice(this.#doneInChunk);
+        if (!this.#isReady || trial === undefined) return this.#fail(full);
+        this.#pass({ ...trial, error: full.message });
+        this.#end?.resolve(rest);
+      })
+      .catch((error: unknown) => this.#fail(error as Error));
+  }
+
+  #fail(error: Error): void {
+    this.#failure ??= error;
+    this.#end?.reject(error);
+  }
+}
+
+function workerError(message: string, cause?: unknown): ServiceError {
+  return new ServiceError('strategy_failed', `a worker of the sweep failed: ${message}`, {
+    remedy:
+      'Remove calls that end the process from the strategy, do not change its file during the sweep, and start the sweep again.',
+    cause,
+  });
+}
