@@ -69,7 +69,6 @@ export function outcomeOf(
   const figures = statistics(result, conventions);
   const benchmark = benchmarkOf(job, result);
   const against = compareWithBenchmark(result, benchmark, conventions);
-  const { rejected, denied, ...counts } = result.orders;
   const end = result.time.at(-1)!;
   const bars = sum(instruments.map((instrument) => countUntil(end, instrument.bars)));
   const summary = {
@@ -78,6 +77,8 @@ export function outcomeOf(
     bot: job.bot,
     version: lock.spec,
     lock,
+    params,
+    currency: job.currency,
     window: {
       from: new Date(result.time[0]!).toISOString(),
       to: new Date(end).toISOString(),
@@ -93,12 +94,7 @@ export function outcomeOf(
     ...figures,
     benchmark: against.benchmark,
     undefined: { ...figures.undefined, ...against.undefined },
-    orders: {
-      ...counts,
-      rejected: sum(Object.values(rejected)),
-      denied: sum(Object.values(denied)),
-      reasons: refusalsOf(result.orders),
-    },
+    orders: ordersOf(result),
     ambiguity: { bars: result.ambiguousBars },
     margin_calls: result.marginCalls,
   };
@@ -126,6 +122,16 @@ export function outcomeOf(
         },
       }),
     },
+  };
+}
+
+function ordersOf({ orders }: RunResult): Summary['orders'] {
+  const { rejected, denied, ...counts } = orders;
+  return {
+    ...counts,
+    rejected: sum(Object.values(rejected)),
+    denied: sum(Object.values(denied)),
+    reasons: refusalsOf(orders),
   };
 }
 

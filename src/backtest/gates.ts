@@ -1,6 +1,7 @@
 import { closest } from '../base/closest.ts';
 import { ServiceError } from '../base/errors.ts';
-import { readFigure, RUN_FIGURES } from '../base/run-figures.ts';
+import { readFigure } from '../base/format-figure.ts';
+import { RUN_FIGURES } from '../base/run-figures.ts';
 import { UNDEFINED_REASONS } from './summary.ts';
 import type { Gate, Summary } from './summary.ts';
 

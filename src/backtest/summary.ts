@@ -10,6 +10,10 @@ export interface Summary {
   /** sha256 of the spec as authored (JCS), without comments or formatting. */
   readonly version: string;
   readonly lock: Lock;
+  /** Parameters of the strategy; absent in summaries of earlier versions, as `currency`. */
+  readonly params?: Readonly<Record<string, number | string | boolean>>;
+  /** Account currency, such as `USD`. */
+  readonly currency?: string;
   /** First and last bar of the run, and the number of bars of all instruments. */
   readonly window: { readonly from: string; readonly to: string; readonly bars: number };
   readonly engine: {
@@ -169,13 +173,13 @@ export interface BenchmarkStatistics {
   readonly name: string;
   /** `barsDigest` of a chosen series; absent for `buy_and_hold`. */
   readonly data?: string;
-  /** Of the benchmark itself, by the formulas of the run. */
+  /** This and the next four describe the benchmark itself, by the formulas of the run. */
   readonly total: number;
   readonly cagr: number | null;
   readonly volatility: number | null;
   readonly sharpe: number | null;
   readonly max_drawdown: number;
-  /** Of the run against the benchmark. */
+  /** This and the next four relate the run to the benchmark. */
   readonly alpha: number | null;
   readonly beta: number | null;
   readonly correlation: number | null;

@@ -2,40 +2,8 @@
  * The figures of a run: their place in `summary.json`, name, unit, range and formula. The summary's
  * reports, gates, sweeps, terminal tables, console pages and chat answers all read this table.
  */
-import {
-  formatCount,
-  formatCountOf,
-  formatMoney,
-  formatNumber,
-  formatPercent,
-  formatRatio,
-  NO_VALUE,
-} from './format.ts';
-
-/** A `percent` is stored as a share: 0.12 is 12 %. `money` is in the account currency. */
-export type FigureUnit = 'percent' | 'ratio' | 'money' | 'count' | 'days';
-
-/** The conventions of a run and its account currency, on which some formulas depend. */
-export interface FormulaTerms {
-  readonly periods_per_year: number;
-  readonly year_days: number;
-  readonly ddof: number;
-  readonly risk_free: number;
-  readonly sampling: 'day' | 'week' | 'month';
-  readonly currency: string;
-}
-
-export interface RunFigure {
-  /** Block and name in the summary. */
-  readonly path: string;
-  readonly label: string;
-  readonly unit: FigureUnit;
-  /** Least and greatest possible value, both included. Only figures with a range can be gates. */
-  readonly range?: readonly [least: number, greatest: number];
-  readonly formula: string | ((terms: FormulaTerms) => string);
-  /** Which of two values is better, all else equal; absent if neither is. */
-  readonly better?: 'higher' | 'lower';
-}
+import { formatNumber } from './format.ts';
+import type { FormulaTerms, RunFigure } from './run-figure.ts';
 
 const ANY = [-Infinity, Infinity] as const;
 const AT_LEAST_ZERO = [0, Infinity] as const;
@@ -416,34 +384,3 @@ export const SWEEP_FIGURES = [
   'trades',
   'end_equity',
 ] as const satisfies readonly FigureName[];
-
-const FORMATS: Readonly<Record<FigureUnit, (value: number) => string>> = {
-  percent: formatPercent,
-  ratio: formatRatio,
-  money: formatMoney,
-  count: formatCount,
-  days(value) {
-    const days = Math.round(value * 10) / 10;
-    return Number.isInteger(days) ? formatCountOf(days, 'day') : `${formatNumber(days)} days`;
-  },
-};
-
-/** A figure of `summary.json` or of some of its blocks; `null` if it is undefined or missing. */
-export function readFigure(summary: object, name: FigureName): number | null {
-  let value: unknown = summary;
-  for (const part of RUN_FIGURES[name].path.split('.')) {
-    value = (value as Readonly<Record<string, unknown>> | null | undefined)?.[part];
-  }
-  return typeof value === 'number' ? value : null;
-}
-
-/** Returns a dash for an undefined figure. */
-export function formatFigure(name: FigureName, value: number | null): string {
-  return value === null ? NO_VALUE : FORMATS[RUN_FIGURES[name].unit](value);
-}
-
-/** What a figure is computed from, in words. */
-export function formulaOf(name: FigureName, terms: FormulaTerms): string {
-  const { formula }: RunFigure = RUN_FIGURES[name];
-  return typeof formula === 'string' ? formula : formula(terms);
-}

@@ -1,32 +1,39 @@
+import { resolve } from 'node:path';
 import type { BenchmarkSeries } from '../backtest/benchmark.ts';
 import type { JobInstrument } from '../backtest/job.ts';
 import { ServiceError } from '../base/errors.ts';
 import { firstAtLeast } from '../base/sorted.ts';
 import { sliceBars } from '../market/bars.ts';
 import { barsDigest } from '../market/digest.ts';
-import { loadDataset, type LoadOptions } from '../market/load-dataset.ts';
+import { loadDataset } from '../market/load-dataset.ts';
+import type { Bot } from './load-bot.ts';
 
-export interface BenchmarkSource {
-  /** As the user named it. */
+interface BenchmarkSource {
+  /** As the user named it: a symbol of the bot, a file, or `catalog://NAME`. */
   readonly name: string;
-  /** An absolute path or `catalog://NAME`; unused if `name` is a symbol of the bot. */
-  readonly source: string;
+  /** Directory that a relative path starts from. */
+  readonly directory: string;
+  readonly catalogueDir: string;
 }
 
 /**
  * Returns the bars of a symbol of the bot, a file or a dataset, from the last one at or before the start
  * of the run to its end.
  *
- * @param options timeframe of the run and its window
  * @throws ServiceError `invalid_data`, `file_not_found`
  */
 export async function loadBenchmark(
-  { name, source }: BenchmarkSource,
+  { spec }: Pick<Bot, 'spec'>,
   instruments: readonly JobInstrument[],
-  options: Omit<LoadOptions, 'source'>,
+  { name, directory, catalogueDir }: BenchmarkSource,
 ): Promise<BenchmarkSeries> {
+  const { universe, data } = spec.spec;
+  const { timeframe, from, to } = data;
+  const source = name.startsWith('catalog://') ? name : resolve(directory, name);
   const own = instruments.find(({ symbol }) => symbol === name);
-  const bars = own?.bars ?? (await loadDataset({ ...options, source })).bars;
+  const { bars } =
+    own ??
+    (await loadDataset({ source, catalogueDir, timeframe, calendar: universe.calendar, from, to }));
   const start = Math.min(...instruments.map((each) => each.bars.time[0]!));
   const end = Math.max(...instruments.map((each) => each.bars.time.at(-1)!));
   const first = Math.max(0, firstAtLeast(bars.time, start + 1, 0) - 1);

@@ -15,7 +15,6 @@ import { loadDataset, type Dataset } from '../market/load-dataset.ts';
 import { usesVolume } from './models/features.ts';
 import type { Model } from './models/model.ts';
 import { modelRuntime } from './models/runtime.ts';
-import { loadBenchmark, type BenchmarkSource } from './load-benchmark.ts';
 import type { Bot } from './load-bot.ts';
 import { engineConfig } from './spec.ts';
 import { hasIndicators, historyNeedsOf } from './warm-up-need.ts';
@@ -24,8 +23,6 @@ export interface PrepareOptions {
   readonly catalogueDir: string;
   /** Gates that apply in addition to the spec's. */
   readonly assertions: readonly Assertion[];
-  /** Compares the run with this series instead of holding its instruments. */
-  readonly benchmark?: BenchmarkSource | undefined;
   /** Replaces reading from disk, so that runs can share data. */
   readonly load?: typeof loadDataset | undefined;
 }
@@ -48,7 +45,6 @@ export async function prepare(bot: Bot, options: PrepareOptions): Promise<Prepar
   const instruments: JobInstrument[] = [];
   const histories: Record<string, History> = {};
   let barMs = 0;
-  let runTimeframe: string | undefined;
   const digests: Record<string, string> = {};
   const warmUpDigests: Record<string, string> = {};
   const notes = new Map<string, readonly string[]>();
@@ -78,7 +74,6 @@ export async function prepare(bot: Bot, options: PrepareOptions): Promise<Prepar
     });
     histories[symbol] = { bars, before: warmUp ?? sliceBars(bars, 0, 0) };
     barMs = dataset.timeframe.ms;
-    runTimeframe = dataset.timeframe.name;
     digests[symbol] = dataset.digest;
     if (warmUp !== undefined && warmUp.length > 0) warmUpDigests[symbol] = barsDigest(warmUp);
     notes.set(symbol, [...dataset.notes, ...(dataset.warmUp?.notes ?? [])]);
@@ -93,16 +88,6 @@ export async function prepare(bot: Bot, options: PrepareOptions): Promise<Prepar
     models: modelsLock(bot.models),
     outside: bot.outside,
   });
-  const { from, to } = data;
-  const benchmark =
-    options.benchmark &&
-    (await loadBenchmark(options.benchmark, instruments, {
-      catalogueDir: options.catalogueDir,
-      timeframe: runTimeframe,
-      calendar: universe.calendar,
-      from,
-      to,
-    }));
   const { name, slug } = bot.spec.metadata;
   return {
     notes: [...bot.notes, ...mergeNotes(notes)],
@@ -114,7 +99,6 @@ export async function prepare(bot: Bot, options: PrepareOptions): Promise<Prepar
       execute: bot.execute,
       params: bot.params,
       config,
-      benchmark,
       barMs,
       instruments,
       historyNeeds: data.from === undefined ? undefined : historyNeedsOf(bot, barMs, histories),

@@ -1,13 +1,8 @@
 import type { Conventions, Finding, Gate, Summary } from '../backtest/summary.ts';
 import type { SweepDocument } from '../backtest/search/sweep-document.ts';
 import { formatCountOf, formatPercent, formatRatio, NO_VALUE } from '../base/format.ts';
-import {
-  formatFigure,
-  readFigure,
-  RUN_FIGURES,
-  SWEEP_FIGURES,
-  type FigureName,
-} from '../base/run-figures.ts';
+import { formatFigure, readFigure } from '../base/format-figure.ts';
+import { RUN_FIGURES, SWEEP_FIGURES, type FigureName } from '../base/run-figures.ts';
 import { formatTime } from '../market/bar-time.ts';
 import type { Cell, Output } from './output.ts';
 

@@ -14,7 +14,8 @@ import {
   formatPercent,
   NO_VALUE,
 } from '../../base/format.ts';
-import { formatFigure, readFigure, RUN_FIGURES, type FigureName } from '../../base/run-figures.ts';
+import { formatFigure, readFigure } from '../../base/format-figure.ts';
+import { RUN_FIGURES, type FigureName } from '../../base/run-figures.ts';
 import { DAY } from '../../base/durations.ts';
 import { type Child, html, type Html, nothing } from '../../base/html.ts';
 import type { ReportInput } from './input.ts';

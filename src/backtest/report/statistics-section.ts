@@ -1,12 +1,6 @@
 import { formatNumber, formatPercent } from '../../base/format.ts';
-import {
-  formatFigure,
-  formulaOf,
-  readFigure,
-  RUN_FIGURES,
-  samplingPeriod,
-  type FigureName,
-} from '../../base/run-figures.ts';
+import { formatFigure, formulaOf, readFigure } from '../../base/format-figure.ts';
+import { RUN_FIGURES, samplingPeriod, type FigureName } from '../../base/run-figures.ts';
 import { UNDEFINED_REASONS } from '../summary.ts';
 import type { Summary } from '../summary.ts';
 import { type Child, html, type Html } from '../../base/html.ts';

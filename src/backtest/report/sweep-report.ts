@@ -11,7 +11,8 @@ import {
   formatRatio,
   NO_VALUE,
 } from '../../base/format.ts';
-import { formatFigure, RUN_FIGURES, SWEEP_FIGURES } from '../../base/run-figures.ts';
+import { formatFigure } from '../../base/format-figure.ts';
+import { RUN_FIGURES, SWEEP_FIGURES } from '../../base/run-figures.ts';
 import { html, type Html, nothing } from '../../base/html.ts';
 import { type Column, renderPage, sortableTable, THEME_BUTTON } from './render-report.ts';
 import { PRINTED_ROWS } from '../../base/report-style.ts';

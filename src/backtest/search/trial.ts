@@ -1,5 +1,6 @@
 import { ServiceError } from '../../base/errors.ts';
-import { readFigure, type RUN_FIGURES } from '../../base/run-figures.ts';
+import { readFigure } from '../../base/format-figure.ts';
+import type { RUN_FIGURES } from '../../base/run-figures.ts';
 import type { EngineConfig } from '../../engine/config.ts';
 import type { EngineInstrument } from '../../engine/engine-setup.ts';
 import type { EngineMemory } from '../../engine/memory.ts';

@@ -5,7 +5,6 @@ import { parseAssertion } from '../../backtest/gates.ts';
 import { ServiceError } from '../../base/errors.ts';
 import { gateFailure } from '../gate-failure.ts';
 import { DATA_OPTIONS } from '../data-options.ts';
-import type { BenchmarkSource } from '../../bots/load-benchmark.ts';
 import type { Lock } from '../../backtest/summary.ts';
 import { defineVerb, type Answer } from '../verb.ts';
 
@@ -68,6 +67,7 @@ export const verb = defineVerb({
   ],
   async run(context, args, options) {
     const { loadBot } = await import('../../bots/load-bot.ts');
+    const { loadBenchmark } = await import('../../bots/load-benchmark.ts');
     const { prepare } = await import('../../bots/prepare.ts');
     const { signalsOver } = await import('../../bots/models/signals.ts');
     const { backtest } = await import('../../backtest/backtest.ts');
@@ -98,9 +98,16 @@ export const verb = defineVerb({
     const { job, notes } = await prepare(bot, {
       catalogueDir: context.settings.catalogue_dir,
       assertions: options.assert,
-      benchmark: benchmarkSource(context.cwd, options.benchmark),
     });
     for (const note of notes) context.message(`note: ${note}`);
+    const benchmark =
+      options.benchmark === undefined
+        ? undefined
+        : await loadBenchmark(bot, job.instruments, {
+            name: options.benchmark,
+            directory: context.cwd,
+            catalogueDir: context.settings.catalogue_dir,
+          });
     const runId = newRunId();
     const directory = resolve(
       context.cwd,
@@ -117,7 +124,7 @@ export const verb = defineVerb({
       if (options.verifyLock) await verifyLock(file, job.lock, isOverridden);
       const signals = await signalsOver(bot.models, job.instruments, signal);
       outcome = await backtest(
-        { ...job, signals },
+        { ...job, signals, benchmark },
         {
           runId,
           profile: options.profile,
@@ -162,11 +169,6 @@ export const verb = defineVerb({
     return answer;
   },
 });
-
-function benchmarkSource(cwd: string, name: string | undefined): BenchmarkSource | undefined {
-  if (name === undefined) return undefined;
-  return { name, source: name.startsWith('catalog://') ? name : resolve(cwd, name) };
-}
 
 /** @throws ServiceError `lock_drift` if the lock next to the file is missing or differs. */
 async function verifyLock(file: string, own: Lock, isOverridden: boolean): Promise<void> {

@@ -1,6 +1,7 @@
 import { UNDEFINED_REASONS } from '../../backtest/summary.ts';
 import { formatCountOf, formatNumber } from '../../base/format.ts';
-import { formatFigure, readFigure, RUN_FIGURES, type FigureName } from '../../base/run-figures.ts';
+import { formatFigure, readFigure } from '../../base/format-figure.ts';
+import { RUN_FIGURES, type FigureName } from '../../base/run-figures.ts';
 import type { Citation } from '../answering.ts';
 import { cite, day, quoted, runOf, step, type Run } from './facts.ts';
 import {

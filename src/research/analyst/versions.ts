@@ -1,6 +1,7 @@
 import { ServiceError } from '../../base/errors.ts';
 import { formatActor, formatCountOf } from '../../base/format.ts';
-import { formatFigure, readFigure, RUN_FIGURES } from '../../base/run-figures.ts';
+import { formatFigure, readFigure } from '../../base/format-figure.ts';
+import { RUN_FIGURES } from '../../base/run-figures.ts';
 import { at, withQuery } from '../call-api.ts';
 import {
   botOf,

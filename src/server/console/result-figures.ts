@@ -1,6 +1,7 @@
 import { html } from 'hono/html';
 import { NO_VALUE } from '../../base/format.ts';
-import { formatFigure, readFigure, RUN_FIGURES, type FigureName } from '../../base/run-figures.ts';
+import { formatFigure, readFigure } from '../../base/format-figure.ts';
+import { RUN_FIGURES, type FigureName } from '../../base/run-figures.ts';
 import { figures, formatOptional } from './bot-parts.ts';
 import type { Html } from './html.ts';
 import { badge, table } from './parts.ts';

@@ -1,5 +1,5 @@
 /// <reference lib="dom" />
-import type { FigureUnit } from '../../../base/run-figures.ts';
+import type { FigureUnit } from '../../../base/run-figure.ts';
 
 /** Data of the page's map, embedded in the page as JSON. Every `of` has one entry per trial. */
 export interface HeatMapData {

@@ -1,10 +1,6 @@
 import { expect, test } from 'vitest';
-import {
-  formatFigure,
-  readFigure,
-  RUN_FIGURES,
-  type FigureName,
-} from '../../src/base/run-figures.ts';
+import { formatFigure, readFigure } from '../../src/base/format-figure.ts';
+import { RUN_FIGURES, type FigureName } from '../../src/base/run-figures.ts';
 import { syntheticRun } from '../backtest/report-fixture.ts';
 
 test('every figure of the table is a number in the summary of a run with wins and losses', () => {
