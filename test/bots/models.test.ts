@@ -7,7 +7,7 @@ import { readHostedSpec } from '../../src/bots/hosted.ts';
 import { checkBot } from '../../src/bots/load-bot.ts';
 import { triedModels } from '../../src/bots/model-checks.ts';
 import { lockOf } from '../../src/backtest/lock.ts';
-import { driftOf } from '../../src/bots/spec-lock.ts';
+import { driftOf } from '../../src/backtest/lock-drift.ts';
 import { specOf, TANH } from './models/models.ts';
 import { EXAMPLES } from './example-bots.ts';
 import { directoryWith, VALID } from './specs.ts';

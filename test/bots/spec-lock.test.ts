@@ -2,7 +2,8 @@ import { readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { parseSpec } from '../../src/bots/parse.ts';
-import { driftOf, lockPath, readLock, specHash, writeLock } from '../../src/bots/spec-lock.ts';
+import { driftOf } from '../../src/backtest/lock-drift.ts';
+import { lockPath, readLock, specHash, writeLock } from '../../src/bots/spec-lock.ts';
 import { lockOf } from '../../src/backtest/lock.ts';
 import { directoryWith, VALID } from './specs.ts';
 

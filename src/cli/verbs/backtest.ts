@@ -172,7 +172,8 @@ export const verb = defineVerb({
 
 /** @throws ServiceError `lock_drift` if the lock next to the file is missing or differs. */
 async function verifyLock(file: string, own: Lock, isOverridden: boolean): Promise<void> {
-  const { driftOf, lockPath, readLock } = await import('../../bots/spec-lock.ts');
+  const { driftOf } = await import('../../backtest/lock-drift.ts');
+  const { lockPath, readLock } = await import('../../bots/spec-lock.ts');
   const lock = readLock(file);
   if (lock === undefined) {
     throw new ServiceError('lock_drift', `the lock ${lockPath(file)} does not exist`, {

@@ -1,7 +1,7 @@
 import canonicalize from 'canonicalize';
 import type { Lock, Summary } from '../../backtest/summary.ts';
 import type { SpecChanges } from '../../bots/hosted.ts';
-import { driftOf } from '../../bots/spec-lock.ts';
+import { driftOf } from '../../backtest/lock-drift.ts';
 import { ServiceError } from '../../base/errors.ts';
 import type { Db, TasksTable } from '../../storage/tables.ts';
 
