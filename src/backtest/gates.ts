@@ -17,6 +17,7 @@ export type GateFigures = Pick<
   | 'orders'
   | 'ambiguity'
   | 'margin_calls'
+  | 'deflated_sharpe'
   | 'undefined'
 >;
 

@@ -38,6 +38,7 @@ function figuresOf(of = goldenRun()): GateFigures {
     },
     ambiguity: { bars: 2 },
     margin_calls: 0,
+    deflated_sharpe: { probability: 0.6, expected_max_sharpe: 0.2, trials: 3 },
   };
 }
 

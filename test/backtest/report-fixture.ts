@@ -3,6 +3,7 @@ import type { ReturnedIndicator } from '../../src/engine/series/returned-indicat
 import type { Trade } from '../../src/engine/round-trip.ts';
 import { allocateBars, type Bars } from '../../src/market/bars.ts';
 import { compareWithBenchmark } from '../../src/backtest/benchmark.ts';
+import { deflatedStatistics } from '../../src/backtest/deflated-sharpe.ts';
 import { drawdownsOf } from '../../src/backtest/returns.ts';
 import type { ReportInput } from '../../src/backtest/report/input.ts';
 import type { SweepReportInput, SweepRow } from '../../src/backtest/report/sweep-report.ts';
@@ -37,6 +38,13 @@ export function randomWalk(steps: number, stepMs: number, seed: number, from = 1
   }
   return bars;
 }
+
+const EARLIER_TRIALS = {
+  count: 1283,
+  sharpe_count: 1200,
+  sharpe_mean: 0.1,
+  sharpe_variance: 0.04,
+} as const;
 
 export interface RunOptions {
   readonly steps?: number;
@@ -147,11 +155,12 @@ function syntheticSummary(result: ReportInput['result'], benchmark: Float64Array
   );
   const hash = (text: string): string => createHash('sha256').update(text).digest('hex');
   const { max_drawdown, sharpe } = figures.risk;
+  const deflated = deflatedStatistics(result, sharpe, conventions, EARLIER_TRIALS);
   const against = compareWithBenchmark(result, { equity: benchmark }, conventions);
   return {
     ...figures,
     benchmark: against.benchmark,
-    undefined: { ...figures.undefined, ...against.undefined },
+    undefined: { ...figures.undefined, ...against.undefined, ...deflated.undefined },
     schema: 'service-local/backtest/v1',
     run_id: 'run-20240102',
     bot: { name: 'SMA crossover on the S&P 500', slug: 'sma-crossover' },
@@ -184,6 +193,7 @@ function syntheticSummary(result: ReportInput['result'], benchmark: Float64Array
     },
     ambiguity: { bars: 0 },
     margin_calls: 0,
+    deflated_sharpe: deflated.deflated_sharpe,
     gates: [
       { name: 'sharpe', op: '>=', threshold: 0.2, value: sharpe, pass: true },
       { name: 'max_drawdown', op: '>=', threshold: -0.1, value: max_drawdown, pass: false },
