@@ -1,4 +1,6 @@
 import { createHash } from 'node:crypto';
+import { drawdownOf } from '../../src/engine/equity-curve.ts';
+import { outcomesOf } from './golden.ts';
 import type { ReturnedIndicator } from '../../src/engine/series/returned-indicators.ts';
 import type { Trade } from '../../src/engine/round-trip.ts';
 import { allocateBars, type Bars } from '../../src/market/bars.ts';
@@ -145,6 +147,8 @@ function syntheticSummary(result: ReportInput['result'], benchmark: Float64Array
   const figures = statistics(
     {
       ...result,
+      drawdown: drawdownOf(result.initialCash, time, result.equity),
+      tradeOutcomes: outcomesOf(trades),
       steps: time.length,
       fees: trades.reduce((sum, { fees }) => sum + fees, 0),
       slippage: 0,

@@ -85,7 +85,8 @@ export async function runTrial(
 ): Promise<TrialResult> {
   const { instruments, signals, config, conventions, timeoutMs } = setup;
   try {
-    const request = { instruments, signals, config, strategy, params, memory, computations };
+    const inputs = { instruments, signals, config, strategy, params };
+    const request = { ...inputs, memory, computations, keepsEvents: false };
     const run = await execute(request, { timeoutMs });
     const figures = quickStatistics(run, conventions);
     return { index, params, metrics: metricsFrom((name) => readFigure(figures, name)) };
