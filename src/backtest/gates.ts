@@ -1,7 +1,13 @@
-import { closest } from '../base/closest.ts';
-import { ServiceError } from '../base/errors.ts';
 import { readFigure } from '../base/format-figure.ts';
 import { RUN_FIGURES } from '../base/run-figures.ts';
+import {
+  alwaysHolds,
+  holds,
+  neverHolds,
+  parseAssertionOn,
+  type Assertion,
+  type Range,
+} from './assertion.ts';
 import { UNDEFINED_REASONS } from './summary.ts';
 import type { Gate, Summary } from './summary.ts';
 
@@ -17,7 +23,6 @@ export type GateFigures = Pick<
   | 'orders'
   | 'ambiguity'
   | 'margin_calls'
-  | 'deflated_sharpe'
   | 'undefined'
 >;
 
@@ -35,49 +40,16 @@ export function isMetric(name: string): name is MetricName {
   return METRIC_NAMES.includes(name as MetricName);
 }
 
-export interface Assertion {
-  readonly name: MetricName;
-  readonly op: Gate['op'];
-  readonly threshold: number;
-}
+/** A condition on a figure of a run. */
+export type RunAssertion = Assertion<MetricName>;
 
-const ASSERTION = /^\s*(\w+)\s*(>=|<=|>|<)\s*([^\s<>=]+)\s*$/;
+const RANGES = Object.fromEntries(
+  METRIC_NAMES.map((name) => [name, RUN_FIGURES[name].range]),
+) as Readonly<Record<MetricName, Range>>;
 
-/**
- * Parses `sharpe>=0.5`.
- *
- * @throws ServiceError `usage` for another form, an unknown metric, a threshold that is not a number,
- *   or a condition that is always true or never
- */
-export function parseAssertion(text: string): Assertion {
-  const refuse = (message: string, remedy: string): never => {
-    throw new ServiceError('usage', `assertion ${JSON.stringify(text)}: ${message}`, { remedy });
-  };
-  const [, name, op, number] = ASSERTION.exec(text) ?? [];
-  if (name === undefined || op === undefined || number === undefined) {
-    return refuse(
-      'not of the form METRIC>=NUMBER',
-      "Write it as 'sharpe>=0.5'; >, <= and < also work.",
-    );
-  }
-  if (!isMetric(name)) {
-    const suggestion = closest(name, METRIC_NAMES);
-    return refuse(
-      `unknown metric ${name}`,
-      suggestion === undefined
-        ? `Use one of ${METRIC_NAMES.join(', ')}.`
-        : `Did you mean ${suggestion}?`,
-    );
-  }
-  const threshold = Number(number);
-  if (!Number.isFinite(threshold)) {
-    return refuse(`${number} is not a number`, 'Write shares as numbers: 0.05 for 5 %.');
-  }
-  const assertion = { name, op: op as Gate['op'], threshold };
-  const fault = impossibleToFail(assertion) ?? impossibleToPass(assertion);
-  return fault === undefined
-    ? assertion
-    : refuse(fault, 'Choose a threshold that some results pass and others do not.');
+/** Parses `sharpe>=0.5`. @throws ServiceError `usage` */
+export function parseAssertion(text: string): RunAssertion {
+  return parseAssertionOn(RANGES, text);
 }
 
 /** Converts a spec's `metrics` to gates. Values equal to `min` or `max` pass. */
@@ -87,7 +59,7 @@ export function gatesOfSpec(
     readonly min?: number | undefined;
     readonly max?: number | undefined;
   }[],
-): Assertion[] {
+): RunAssertion[] {
   return metrics.flatMap(({ name, min, max }) => [
     ...(min === undefined ? [] : [{ name, op: '>=', threshold: min } as const]),
     ...(max === undefined ? [] : [{ name, op: '<=', threshold: max } as const]),
@@ -95,42 +67,16 @@ export function gatesOfSpec(
 }
 
 /** Returns the reason if every possible value passes; otherwise undefined. */
-export function impossibleToFail(assertion: Assertion): string | undefined {
-  const [least, greatest] = RUN_FIGURES[assertion.name].range;
-  const always = holds(least, assertion) && holds(greatest, assertion);
-  return always ? `can never fail: ${rangeOf(assertion.name)}` : undefined;
+export function impossibleToFail(assertion: RunAssertion): string | undefined {
+  return alwaysHolds(assertion, RANGES[assertion.name]);
 }
 
-export function impossibleToPass(assertion: Assertion): string | undefined {
-  const [least, greatest] = RUN_FIGURES[assertion.name].range;
-  const never = !holds(least, assertion) && !holds(greatest, assertion);
-  return never ? `can never pass: ${rangeOf(assertion.name)}` : undefined;
-}
-
-function rangeOf(name: MetricName): string {
-  const [least, greatest] = RUN_FIGURES[name].range;
-  if (greatest === Infinity) return `${name} is never below ${least}`;
-  if (least === -Infinity) return `${name} is never above ${greatest}`;
-  return `${name} lies between ${least} and ${greatest}`;
-}
-
-function holds(value: number, { op, threshold }: Assertion): boolean {
-  switch (op) {
-    case '>=':
-      return value >= threshold;
-    case '<=':
-      return value <= threshold;
-    case '>':
-      return value > threshold;
-    case '<':
-      return value < threshold;
-    default:
-      return op satisfies never;
-  }
+export function impossibleToPass(assertion: RunAssertion): string | undefined {
+  return neverHolds(assertion, RANGES[assertion.name]);
 }
 
 /** An undefined figure does not pass. */
-export function evaluateGates(assertions: readonly Assertion[], figures: GateFigures): Gate[] {
+export function evaluateGates(assertions: readonly RunAssertion[], figures: GateFigures): Gate[] {
   return assertions.map((assertion) => {
     const value = readFigure(figures, assertion.name);
     if (value !== null) return { ...assertion, value, pass: holds(value, assertion) };

@@ -7,7 +7,7 @@ import type { Signals } from '../engine/model-signals.ts';
 import type { Bars } from '../market/bars.ts';
 import type { UncoveredEdge } from '../market/data-gaps.ts';
 import type { BenchmarkSeries } from './benchmark.ts';
-import type { Assertion } from './gates.ts';
+import type { RunAssertion } from './gates.ts';
 import type { Execute } from './execute.ts';
 import type { Lock } from './summary.ts';
 
@@ -31,7 +31,7 @@ export interface BacktestJob {
   readonly historyNeeds?: readonly HistoryNeed[] | undefined;
   /** Outputs of the spec's models for these bars, if it has models. */
   readonly signals?: Signals | undefined;
-  readonly assertions: readonly Assertion[];
+  readonly assertions: readonly RunAssertion[];
 }
 
 export interface JobInstrument extends EngineInstrument {

@@ -1,6 +1,6 @@
 import { dirname, resolve } from 'node:path';
 import { gatesOfSpec } from '../backtest/gates.ts';
-import type { Assertion } from '../backtest/gates.ts';
+import type { RunAssertion } from '../backtest/gates.ts';
 import type { BacktestJob, JobInstrument } from '../backtest/job.ts';
 import { lockOf } from '../backtest/lock.ts';
 import type { StrategySource } from '../backtest/strategy-source.ts';
@@ -22,7 +22,7 @@ import { hasIndicators, historyNeedsOf } from './warm-up-need.ts';
 export interface PrepareOptions {
   readonly catalogueDir: string;
   /** Gates that apply in addition to the spec's. */
-  readonly assertions: readonly Assertion[];
+  readonly assertions: readonly RunAssertion[];
   /** Replaces reading from disk, so that runs can share data. */
   readonly load?: typeof loadDataset | undefined;
 }

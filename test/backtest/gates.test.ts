@@ -10,7 +10,7 @@ import {
   parseAssertion,
   valueOf,
 } from '../../src/backtest/gates.ts';
-import type { Assertion, GateFigures } from '../../src/backtest/gates.ts';
+import type { GateFigures, RunAssertion } from '../../src/backtest/gates.ts';
 import { compareWithBenchmark } from '../../src/backtest/benchmark.ts';
 import { statistics } from '../../src/backtest/statistics.ts';
 import { ServiceError } from '../../src/base/errors.ts';
@@ -38,7 +38,6 @@ function figuresOf(of = goldenRun()): GateFigures {
     },
     ambiguity: { bars: 2 },
     margin_calls: 0,
-    deflated_sharpe: { probability: 0.6, expected_max_sharpe: 0.2, trials: 3 },
   };
 }
 
@@ -52,7 +51,7 @@ function refusal(text: string): ServiceError {
 }
 
 describe('an assertion', () => {
-  it.each<[string, Assertion]>([
+  it.each<[string, RunAssertion]>([
     ['sharpe>=0.5', { name: 'sharpe', op: '>=', threshold: 0.5 }],
     [' max_drawdown  >  -0.2 ', { name: 'max_drawdown', op: '>', threshold: -0.2 }],
     ['trades<1e3', { name: 'trades', op: '<', threshold: 1000 }],
@@ -107,10 +106,10 @@ describe('the gates of a spec', () => {
 });
 
 describe('a gate without effect', () => {
-  const gate = (text: string): Assertion => {
+  const gate = (text: string): RunAssertion => {
     const [, name, op, threshold] = /^(\w+) (\S+) (\S+)$/.exec(text)!;
     if (!isMetric(name!)) throw new Error(name);
-    return { name, op: op as Assertion['op'], threshold: Number(threshold) };
+    return { name, op: op as RunAssertion['op'], threshold: Number(threshold) };
   };
 
   it.each([
@@ -196,7 +195,7 @@ describe('the evaluation of gates', () => {
         const [gate] = evaluateGates([{ name, op: '>=', threshold: -1e9 }], figures);
         expect(gate).toMatchObject({ name, value: expect.any(Number), pass: true });
         for (const op of ['>', '<'] as const) {
-          const atValue: Assertion = { name, op, threshold: gate!.value! };
+          const atValue: RunAssertion = { name, op, threshold: gate!.value! };
           expect(evaluateGates([atValue], figures)[0]!.pass).toBe(false);
           expect(impossibleToFail(atValue)).toBeUndefined();
         }
