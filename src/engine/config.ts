@@ -79,6 +79,11 @@ export interface EngineConfig extends BarKind {
   readonly account: Account;
   readonly risk: RiskLimits;
   readonly optionalLimits?: OptionalLimits | undefined;
+  /**
+   * Whether each order of the strategy misses its first bar, as if it reached the market one bar late.
+   * Exits of brackets do not. Not at a venue.
+   */
+  readonly ordersAreLate?: boolean | undefined;
   readonly seed: number;
   /** Whether a backtest closes all positions at its last closes; by default, they stay open. */
   readonly closesAtEnd?: boolean | undefined;

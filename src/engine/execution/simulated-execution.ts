@@ -109,6 +109,10 @@ export class SimulatedExecution implements OrderExecution {
     const { index } = order.instrument;
     if (order.status !== 'working' || this.#run.fresh[index] === 0) return;
     const isFirstBar = order.session === -1;
+    if (isFirstBar && order.triedAt === -1 && this.#run.config.ordersAreLate === true) {
+      order.triedAt = this.#run.step;
+      return;
+    }
     if (isFirstBar) order.session = day;
     if (order.timeInForce === 'day' && order.session !== day) {
       this.#book.end(order, 'expired', 'day_ended');
