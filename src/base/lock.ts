@@ -1,4 +1,5 @@
-import { closeSync, existsSync, openSync, statSync } from 'node:fs';
+import { existsSync, statSync } from 'node:fs';
+import { open, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import Database, { SqliteError } from 'better-sqlite3';
@@ -49,10 +50,10 @@ export async function withLock<T>(
  * `foreign_owner`, in a directory of another user.
  */
 export async function holdLock(path: string, waitMs: number): Promise<Lock> {
-  prepare(path);
+  await prepare(path);
   const until = performance.now() + Math.max(waitMs, PROBE_MS);
   const file = fileAt(path);
-  const database = openDatabase(path);
+  const database = openDatabase(path, false);
   try {
     while (!take(database, path, IN_MEMORY, 'BEGIN EXCLUSIVE')) {
       if (performance.now() >= until) throw locked(path);
@@ -66,23 +67,6 @@ export async function holdLock(path: string, waitMs: number): Promise<Lock> {
     release: () => database.close(),
     isInPlace: () => [file, undefined].includes(fileAt(path)),
   };
-}
-
-/**
- * Runs `work` while holding the lock, and blocks this thread while another caller holds it.
- *
- * @param waitMs maximum wait for the current holder.
- * @throws ServiceError as `holdLock`
- */
-export function withLockSync<T>(path: string, waitMs: number, work: () => T): T {
-  prepare(path);
-  const database = openDatabase(path, { timeout: waitMs });
-  try {
-    if (!take(database, path, IN_MEMORY, 'BEGIN EXCLUSIVE')) throw locked(path);
-    return work();
-  } finally {
-    database.close();
-  }
 }
 
 /** A journal on disk needs space there, and a killed process would leave it behind. */
@@ -103,7 +87,7 @@ function fileAt(path: string): string | undefined {
 /** @throws ServiceError `output_not_writable` if this user cannot determine it. */
 export function isLocked(path: string): boolean {
   if (!existsSync(path)) return false;
-  const database = openDatabase(path, { readonly: true });
+  const database = openDatabase(path, true);
   try {
     return !take(database, path, 'SELECT 1 FROM sqlite_schema');
   } finally {
@@ -112,12 +96,12 @@ export function isLocked(path: string): boolean {
 }
 
 /** Does not open an existing file: closing it would release the locks that this process has on it. */
-function prepare(path: string): void {
+async function prepare(path: string): Promise<void> {
   try {
     makeDirectory(dirname(path), 0o700);
     // A user cannot lock files that root creates in the user's home.
-    checkOwner(dirname(path), statSync(dirname(path)));
-    closeSync(openSync(path, 'wx', 0o600));
+    checkOwner(dirname(path), await stat(dirname(path)));
+    await (await open(path, 'wx', 0o600)).close();
   } catch (error) {
     if (isSystemError(error, 'EEXIST')) return;
     if (!isSystemError(error)) throw error;
@@ -125,9 +109,9 @@ function prepare(path: string): void {
   }
 }
 
-function openDatabase(path: string, options: Database.Options = {}): Database.Database {
+function openDatabase(path: string, readonly: boolean): Database.Database {
   try {
-    return new Database(path, { fileMustExist: true, timeout: 0, ...options });
+    return new Database(path, { readonly, fileMustExist: true, timeout: 0 });
   } catch (error) {
     throw unusable(path, error);
   }

@@ -6,7 +6,6 @@ const GROUPS = [
   'init',
   'validate',
   'backtest',
-  'runs',
   'data',
   'server',
   'worker',

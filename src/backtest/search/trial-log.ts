@@ -5,7 +5,8 @@ import { isSystemError } from '../../base/system-errors.ts';
 import { csvCell } from '../result-csv.ts';
 import { notWritable } from '../run-files.ts';
 import type { TrialResults } from './trial-results.ts';
-import { isComplete, TRIAL_FIGURES, type TrialMetrics, type TrialResult } from './trial.ts';
+import { isComplete, TRIAL_FIGURES } from './trial.ts';
+import type { TrialFigures, TrialMetrics, TrialResult } from './trial.ts';
 
 /**
  * Log of a sweep's finished trials, from which an interrupted sweep continues: a line that identifies
@@ -40,7 +41,7 @@ export class TrialLog {
 
   append(result: TrialResult): void {
     try {
-      writeSync(this.#descriptor, `${JSON.stringify({ ...result, params: undefined })}\n`);
+      writeSync(this.#descriptor, `${textOf(result)}\n`);
     } catch (error) {
       throw notWritable(this.#file, error);
     }
@@ -59,7 +60,7 @@ export class TrialLog {
           remedy: 'Choose another directory with --out, or delete this directory.',
         });
       }
-      const finished = end === 0 ? undefined : readLine(line.text);
+      const finished = end === 0 ? undefined : readLine(line.text, results.sums !== undefined);
       if (finished !== undefined && finished.index < results.count) {
         results.add(finished.index, finished);
       }
@@ -94,18 +95,33 @@ function* linesOf(descriptor: number): Generator<{ readonly text: string; readon
   }
 }
 
-interface FinishedTrial {
+interface FinishedTrial extends TrialFigures {
   readonly index: number;
-  readonly metrics: TrialMetrics;
+}
+
+/** One line, without the parameters, which follow from the index. Sums of returns keep their bits. */
+function textOf(result: TrialResult): string {
+  const sums = 'sums' in result && result.sums;
+  return JSON.stringify({
+    ...result,
+    params: undefined,
+    ...(sums && { sums: Buffer.from(sums.buffer).toString('base64') }),
+  });
 }
 
 /** Skips failed trials, damaged lines and lines without some figure, so that these trials run again. */
-function readLine(line: string): FinishedTrial | undefined {
+function readLine(line: string, hasSums: boolean): FinishedTrial | undefined {
   try {
-    const { index, metrics } = JSON.parse(line) as Partial<FinishedTrial>;
-    return index !== undefined && metrics !== undefined && isComplete(metrics)
-      ? { index, metrics }
-      : undefined;
+    const { index, metrics, sums } = JSON.parse(line) as {
+      readonly index?: number;
+      readonly metrics?: TrialMetrics;
+      readonly sums?: string;
+    };
+    if (index === undefined || metrics === undefined || !isComplete(metrics)) return undefined;
+    if (!hasSums) return { index, metrics };
+    if (sums === undefined) return undefined;
+    const bytes = Uint8Array.from(Buffer.from(sums, 'base64'));
+    return { index, metrics, sums: new Float64Array(bytes.buffer) };
   } catch {
     return undefined;
   }

@@ -1,5 +1,7 @@
 import type { Grid } from './grid.ts';
-import { metricsFrom, TRIAL_FIGURES, type TrialMetrics, type TrialResult } from './trial.ts';
+import { BlockSums, type ReturnBlocks } from '../robustness/block-sums.ts';
+import { metricsFrom, TRIAL_FIGURES } from './trial.ts';
+import type { TrialFigures, TrialMetrics, TrialResult } from './trial.ts';
 
 const WIDTH = TRIAL_FIGURES.length;
 
@@ -8,6 +10,8 @@ const WIDTH = TRIAL_FIGURES.length;
  * stored as NaN, which is never a figure.
  */
 export class TrialResults {
+  /** Sums of the returns of the trials, if the search has blocks. */
+  readonly sums: BlockSums | undefined;
   readonly #grid: Grid;
   readonly #figures: Float64Array;
   /** 1 for trials with figures. */
@@ -16,7 +20,8 @@ export class TrialResults {
   readonly #errors = new Map<number, string>();
   #rankedCount = 0;
 
-  constructor(grid: Grid) {
+  constructor(grid: Grid, blocks?: ReturnBlocks) {
+    this.sums = blocks && new BlockSums(blocks, grid.count);
     this.#grid = grid;
     this.#figures = new Float64Array(grid.count * WIDTH);
     this.#isRanked = new Uint8Array(grid.count);
@@ -50,14 +55,16 @@ export class TrialResults {
     return this.#indices((index) => !this.has(index));
   }
 
+  /** Indices of the trials with figures. */
+  get ranked(): Uint32Array {
+    return this.#indices((index) => this.#isRanked[index] === 1);
+  }
+
   has(index: number): boolean {
     return this.#isRanked[index] === 1 || this.#errors.has(index);
   }
 
-  add(
-    index: number,
-    result: { readonly metrics: TrialMetrics } | { readonly error: string },
-  ): void {
+  add(index: number, result: TrialFigures | { readonly error: string }): void {
     if ('error' in result) {
       this.#errors.set(index, result.error);
       return;
@@ -65,6 +72,7 @@ export class TrialResults {
     TRIAL_FIGURES.forEach((name, place) => {
       this.#figures[index * WIDTH + place] = result.metrics[name] ?? Number.NaN;
     });
+    if (result.sums !== undefined) this.sums?.set(index, result.sums);
     if (this.#isRanked[index] === 0) this.#rankedCount++;
     this.#isRanked[index] = 1;
   }
@@ -81,7 +89,7 @@ export class TrialResults {
   /** The trials with the highest Sharpe ratios, highest first, at most `count`. */
   best(count: number): (TrialResult & { readonly metrics: TrialMetrics })[] {
     const sharpe = (index: number): number => this.#sharpe(index) ?? -Infinity;
-    const indices = this.#indices((index) => this.#isRanked[index] === 1);
+    const indices = this.ranked;
     indices.sort((a, b) => sharpe(b) - sharpe(a) || a - b);
     return Array.from(indices.subarray(0, count), (index) => this.#ranked(index));
   }

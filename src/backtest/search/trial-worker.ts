@@ -5,10 +5,11 @@ import { SharedComputations } from '../../engine/series/shared-computations.ts';
 import { lateError } from '../../engine/strategy-error.ts';
 import { ServiceError } from '../../base/errors.ts';
 import { runStrategy } from '../../base/strategy-guard.ts';
+import { PermutedBars } from '../robustness/permuted-bars.ts';
 import { loadStrategy } from '../strategy-source.ts';
 import { runTrial } from './trial.ts';
 import type { TrialThreadData, TrialThreadMessage } from './trial-thread.ts';
-import type { Trial } from './trial.ts';
+import type { Trial, TrialSetup } from './trial.ts';
 
 /** A thread of a search: posts the result of each trial of a chunk, then the end of the chunk. */
 const { source, setup, columnBytes } = workerData as TrialThreadData;
@@ -33,14 +34,26 @@ const shared = {
 };
 // The watchdog starts a thread for each trial. Built-in strategies always return, so they need none.
 const limited = 'module' in source ? setup : { ...setup, timeoutMs: Infinity };
+let permutedBars: PermutedBars | undefined;
+/** The setup of the last trial, and the permutation of its bars. */
+let last: Pick<Trial, 'permutation'> & { readonly setup: TrialSetup } = { setup: limited };
+const setupOf = ({ permutation }: Trial): TrialSetup => {
+  if (permutation === last.permutation) return last.setup;
+  // They belong to other bars.
+  shared.computations.clear();
+  last = { permutation, setup: limited };
+  if (permutation === undefined) return limited;
+  permutedBars ??= new PermutedBars(setup.instruments, setup.permutationSeed!);
+  last = { permutation, setup: { ...limited, instruments: permutedBars.permute(permutation) } };
+  return last.setup;
+};
 const post = (message: TrialThreadMessage): void => parentPort!.postMessage(message);
 parentPort!.on('message', async (chunk: readonly Trial[]) => {
   for (const trial of chunk) {
     late = undefined;
-    const result = await runTrial(limited, strategy, trial, shared);
+    const result = await runTrial(setupOf(trial), strategy, trial, shared);
     const failed = late as ServiceError | undefined;
-    const { index, params } = trial;
-    post(failed === undefined ? result : { index, params, error: failed.message });
+    post(failed === undefined ? result : { ...trial, error: failed.message });
   }
   post('done');
 });

@@ -9,6 +9,8 @@ import type { Signals } from '../../engine/model-signals.ts';
 import type { SharedComputations } from '../../engine/series/shared-computations.ts';
 import type { Strategy } from '../../engine/strategy.ts';
 import { execute } from '../execute.ts';
+import { returnsOf, sampleEquity } from '../returns.ts';
+import { blockSumsOf, type ReturnBlocks } from '../robustness/block-sums.ts';
 import { quickStatistics, type QuickStatistics } from '../statistics.ts';
 import type { Conventions } from '../summary.ts';
 
@@ -16,6 +18,8 @@ import type { Conventions } from '../summary.ts';
 export interface Trial {
   readonly index: number;
   readonly params: ParamValues<Params>;
+  /** Number of the permutation of the bars over which it runs; absent for the bars themselves. */
+  readonly permutation?: number | undefined;
 }
 
 /** The figures that a sweep keeps of each run, in the order of the columns of `trials.csv`. */
@@ -58,8 +62,15 @@ export function isComplete(metrics: object): metrics is TrialMetrics {
   return TRIAL_FIGURES.every((name) => Object.hasOwn(metrics, name));
 }
 
+/** Figures of a run that has ended, with sums of its returns if the setup has `blocks`. */
+export interface TrialFigures {
+  readonly metrics: TrialMetrics;
+  /** `blockSumsOf` its returns. */
+  readonly sums?: Float64Array | undefined;
+}
+
 /** The figures of a trial, or the message of its error. */
-export type TrialResult = Trial & ({ readonly metrics: TrialMetrics } | { readonly error: string });
+export type TrialResult = Trial & (TrialFigures | { readonly error: string });
 
 /** Inputs of all trials of a sweep. Plain data and shared memory, so that it can be sent to a worker. */
 export interface TrialSetup {
@@ -68,6 +79,10 @@ export interface TrialSetup {
   readonly config: EngineConfig;
   readonly conventions: Conventions;
   readonly timeoutMs: number;
+  /** Blocks of returns for cross-validation. */
+  readonly blocks?: ReturnBlocks | undefined;
+  /** Decides the permutations of the bars, together with the number of each. */
+  readonly permutationSeed?: number | undefined;
 }
 
 /** Memory and computations that successive trials of a thread reuse. */
@@ -80,19 +95,22 @@ export interface SharedByTrials {
 export async function runTrial(
   setup: TrialSetup,
   strategy: Strategy,
-  { index, params }: Trial,
+  trial: Trial,
   { memory, computations }: SharedByTrials,
 ): Promise<TrialResult> {
-  const { instruments, signals, config, conventions, timeoutMs } = setup;
+  const { instruments, signals, config, conventions, timeoutMs, blocks } = setup;
+  const { params } = trial;
   try {
-    const inputs = { instruments, signals, config, strategy, params };
-    const request = { ...inputs, memory, computations, keepsEvents: false };
+    const request = { instruments, signals, config, strategy, params, memory, computations };
     const run = await execute(request, { timeoutMs });
     const figures = quickStatistics(run, conventions);
-    return { index, params, metrics: metricsFrom((name) => readFigure(figures, name)) };
+    const metrics = metricsFrom((name) => readFigure(figures, name));
+    if (blocks === undefined) return { ...trial, metrics };
+    const returns = returnsOf(sampleEquity(run, conventions.sampling));
+    return { ...trial, metrics, sums: blockSumsOf(returns, blocks) };
   } catch (error) {
     // The time limit may have ended a computation halfway.
     if (error instanceof ServiceError && error.code === 'strategy_timeout') computations.clear();
-    return { index, params, error: error instanceof Error ? error.message : String(error) };
+    return { ...trial, error: error instanceof Error ? error.message : String(error) };
   }
 }
