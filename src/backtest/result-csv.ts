@@ -1,3 +1,4 @@
+import { isoTime } from '../base/iso-time.ts';
 import type { RunResult } from '../engine/run-result.ts';
 
 /** Columns of a run's CSV files, in their order in the file. */
@@ -37,7 +38,7 @@ export function* tradeLines({ trades, openTrades }: RunResult): Generator<string
         if (column === 'status') return status;
         const value = trade[column];
         const isTime = column === 'entry_time' || column === 'exit_time';
-        return isTime ? new Date(value).toISOString() : csvCell(value);
+        return isTime ? isoTime(value) : csvCell(value);
       });
       yield `${cells.join(',')}\n`;
     }
@@ -51,6 +52,6 @@ export type EquityCurve = Readonly<Record<(typeof EQUITY_COLUMNS)[number], Float
 export function* equityLines({ time, equity, drawdown }: EquityCurve): Generator<string> {
   yield `${EQUITY_COLUMNS.join(',')}\n`;
   for (let step = 0; step < equity.length; step += 1) {
-    yield `${new Date(time[step]!).toISOString()},${equity[step]!},${drawdown[step]!}\n`;
+    yield `${isoTime(time[step]!)},${equity[step]!},${drawdown[step]!}\n`;
   }
 }

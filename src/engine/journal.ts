@@ -1,3 +1,4 @@
+import { isoTime } from '../base/iso-time.ts';
 import {
   ORDER_REASONS,
   ORDER_TYPES,
@@ -243,7 +244,7 @@ export class Journal implements JournalRows {
     const kind = KINDS[code]!;
     return {
       seq,
-      time: new Date(time).toISOString(),
+      time: isoTime(time),
       kind,
       order,
       symbol: this.#symbols[instrument] ?? '',

@@ -56,7 +56,7 @@ export async function openCsv(path: string, isGzipped: boolean): Promise<CsvFile
     hasHeader,
     skip: hasHeader ? first + 1 : first,
     delimiter,
-    estimatedRows: Math.ceil((statSync(path).size / head.length) * lines.length * 1.02),
+    estimatedRows: Math.ceil((statSync(path).size / head.length) * lines.length * 1.25),
   };
 }
 

@@ -1,3 +1,4 @@
+import { isoTime } from '../base/iso-time.ts';
 import type { Step } from '../engine/steps.ts';
 import type { Bars } from '../market/bars.ts';
 import { holeInPeriods, holesLike } from '../market/data-gaps.ts';
@@ -104,8 +105,4 @@ export class Intake {
     if (missing === 0) return [];
     return [{ kind: 'data.gap', symbol, after: isoTime(last), before: isoTime(time), missing }];
   }
-}
-
-function isoTime(ms: number): string {
-  return new Date(ms).toISOString();
 }

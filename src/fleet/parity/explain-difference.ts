@@ -1,4 +1,5 @@
 /** Explains why a paper session and a backtest of the same window differ. Pure. */
+import { isoTime } from '../../base/iso-time.ts';
 import type { ParityCause } from '../../base/parity-causes.ts';
 import type { OrderEvent } from '../../engine/journal.ts';
 import { sliceBars } from '../../market/bars.ts';
@@ -245,8 +246,4 @@ function byEnd(sides: ParitySides, seen: readonly Instrument[]): ParityDifferenc
 
 function formatBar(bar: Bar | undefined): ReportedItem | null {
   return bar === undefined ? null : { ...bar, time: isoTime(bar.time) };
-}
-
-function isoTime(ms: number): string {
-  return new Date(ms).toISOString();
 }
