@@ -36,9 +36,8 @@ export function* tradeLines({ trades, openTrades }: RunResult): Generator<string
     for (const trade of list) {
       const cells = TRADE_COLUMNS.map((column) => {
         if (column === 'status') return status;
-        const value = trade[column];
-        const isTime = column === 'entry_time' || column === 'exit_time';
-        return isTime ? isoTime(value) : csvCell(value);
+        if (column === 'entry_time' || column === 'exit_time') return isoTime(trade[column]);
+        return csvCell(trade[column]);
       });
       yield `${cells.join(',')}\n`;
     }

@@ -1,29 +1,25 @@
-import { createHash, type Hash } from 'node:crypto';
 import { rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { setFlagsFromString } from 'node:v8';
 import { isMainThread } from 'node:worker_threads';
-import {
-  fillAtomically,
-  removeAbandoned,
-  tryToWriteInto,
-  writeAtomically,
-} from '../base/atomic-file.ts';
+import { removeAbandoned, tryToWriteInto } from '../base/atomic-file.ts';
 import type { RunResult } from '../engine/run-result.ts';
-import { ServiceError } from '../base/errors.ts';
-import { isSystemError, writeRemedy } from '../base/system-errors.ts';
 import { makeDirectory } from '../base/make-directory.ts';
-import { columnsDigest } from '../market/digest.ts';
-import { writeParquet } from '../market/write.ts';
 import type { Outcome } from './backtest.ts';
 import type { BacktestJob } from './job.ts';
 import { renderReport } from './report/report.ts';
 import type { Summary } from './summary.ts';
 import { drawdownsOf } from './returns.ts';
-import { EQUITY_COLUMNS, equityLines, tradeLines, type EquityCurve } from './result-csv.ts';
+import { tradeLines } from './result-csv.ts';
+import { notWritable, writeText } from './write-text.ts';
+import { writeEquity } from './equity-files.ts';
+import { writeEquityInThread } from './equity-thread.ts';
 
 /** Number of steps up to which `equity.csv` is always written, about 13 MB of text. */
 const MOST_CSV_STEPS = 200_000;
+
+/** Number of steps from which writing the equity takes longer than starting a thread for it. */
+const THREAD_STEPS = 200_000;
 
 export interface RunFiles {
   readonly directory: string;
@@ -52,11 +48,14 @@ export async function writeRun(
   const { time, equity, initialCash } = result;
   const drawdown = drawdownsOf(equity, initialCash);
   for (let i = 0; i < drawdown.length; i++) drawdown[i] = Math.max(-1, drawdown[i]!);
-  const curve: EquityCurve = { time, equity, drawdown };
   const hasCsv = options.hasEquityCsv === true || equity.length <= MOST_CSV_STEPS;
   // A file of an earlier run in this directory would contradict the other files.
   if (!hasCsv) await removeOldResult(path('equity.csv'));
-  await writeEquity(path('equity.parquet'), curve);
+  const files = { directory, curve: { time, equity, drawdown }, hasCsv };
+  const [equityHash, hashes] = await Promise.all([
+    equity.length < THREAD_STEPS ? writeEquity(files) : writeEquityInThread(files),
+    writeEventsAndTrades(path, result),
+  ]);
   const summary: Summary = {
     ...unhashed,
     files: [
@@ -67,13 +66,7 @@ export async function writeRun(
       'summary.json',
       'trades.csv',
     ],
-    hashes: {
-      events: await writeText(path('events.ndjson'), eventLines(result)),
-      trades: await writeText(path('trades.csv'), tradeLines(result)),
-      equity: hasCsv
-        ? await writeText(path('equity.csv'), equityLines(curve))
-        : columnsDigest([time, equity]),
-    },
+    hashes: { ...hashes, equity: equityHash },
   };
   const { instruments, currency } = job;
   const report = renderReport({
@@ -90,12 +83,14 @@ export async function writeRun(
   return { directory, report: path('report.html'), summary };
 }
 
-async function writeEquity(path: string, curve: EquityCurve): Promise<void> {
-  try {
-    await fillAtomically(path, (temporary) => writeParquet(temporary, curve, EQUITY_COLUMNS));
-  } catch (error) {
-    throw notWritable(path, error);
-  }
+async function writeEventsAndTrades(
+  path: (name: string) => string,
+  result: RunResult,
+): Promise<Pick<Summary['hashes'], 'events' | 'trades'>> {
+  return {
+    events: await writeText(path('events.ndjson'), eventLines(result)),
+    trades: await writeText(path('trades.csv'), tradeLines(result)),
+  };
 }
 
 /**
@@ -129,73 +124,6 @@ export async function removeOldResult(path: string): Promise<void> {
   } catch (error) {
     throw notWritable(path, error);
   }
-}
-
-/**
- * Writes a file that appears whole or not at all.
- *
- * @returns the sha256 of its content
- * @throws ServiceError `output_not_writable`
- */
-export async function writeText(path: string, parts: Iterable<string>): Promise<string> {
-  const hash = createHash('sha256');
-  try {
-    await writeAtomically(path, blocksOf(parts, hash));
-  } catch (error) {
-    throw isSystemError(error) ? notWritable(path, error) : error;
-  }
-  return hash.digest('hex');
-}
-
-/** Small enough for V8's young generation; larger texts would wait for a full collection. */
-const PIECE_CHARACTERS = 1 << 14;
-const BLOCK_BYTES = 1 << 20;
-
-/**
- * Joins the parts into blocks, to save system calls, and adds them to the hash. All blocks share their
- * memory, so a block is valid only until the next one is requested.
- */
-function* blocksOf(parts: Iterable<string>, hash: Hash): Generator<Uint8Array> {
-  const encoder = new TextEncoder();
-  let memory = new Uint8Array(BLOCK_BYTES);
-  let filled = 0;
-  const block = (): Uint8Array => {
-    const bytes = memory.subarray(0, filled);
-    filled = 0;
-    hash.update(bytes);
-    return bytes;
-  };
-  for (const piece of piecesOf(parts)) {
-    // UTF-8 needs at most three bytes per UTF-16 unit.
-    const most = 3 * piece.length;
-    if (filled + most > memory.length) yield block();
-    if (most > memory.length) memory = new Uint8Array(most);
-    filled += encoder.encodeInto(piece, memory.subarray(filled)).written;
-  }
-  yield block();
-}
-
-function* piecesOf(parts: Iterable<string>): Generator<string> {
-  let piece = '';
-  for (const part of parts) {
-    piece += part;
-    if (piece.length < PIECE_CHARACTERS) continue;
-    yield piece;
-    piece = '';
-  }
-  yield piece;
-}
-
-export function notWritable(
-  path: string,
-  cause: unknown,
-  remedy = 'Make its directory writable, or choose another directory.',
-): ServiceError {
-  const reason = isSystemError(cause) ? cause.code : String(cause);
-  return new ServiceError('output_not_writable', `cannot write ${path} (${reason})`, {
-    remedy: writeRemedy(cause, remedy),
-    cause,
-  });
 }
 
 function* eventLines({ journal }: RunResult): Generator<string> {

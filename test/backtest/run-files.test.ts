@@ -14,8 +14,11 @@ import { createHash } from 'node:crypto';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { writeEquity, type EquityFiles } from '../../src/backtest/equity-files.ts';
+import { writeEquityInThread } from '../../src/backtest/equity-thread.ts';
 import { csvCell } from '../../src/backtest/result-csv.ts';
-import { prepareDirectory, removeOldResult, writeText } from '../../src/backtest/run-files.ts';
+import { prepareDirectory, removeOldResult } from '../../src/backtest/run-files.ts';
+import { writeText } from '../../src/backtest/write-text.ts';
 import type { Summary } from '../../src/backtest/summary.ts';
 import { quoteText, withDuckDB } from '../../src/market/duckdb.ts';
 import { inProcess } from '../cli/in-process.ts';
@@ -52,6 +55,33 @@ describe('a text', () => {
       code: 'output_not_writable',
       message: expect.stringMatching(/^cannot write .*none\/file \(ENOENT\)$/) as string,
       remedy: expect.not.stringContaining('--out') as string,
+    });
+  });
+});
+
+describe('the equity', () => {
+  const values = Float64Array.of(1, 2, 3);
+  const curve = { time: values, equity: values, drawdown: values };
+  const writeIn = async (write: (files: EquityFiles) => Promise<string>, hasCsv: boolean) => {
+    const own = mkdtempSync(join(directory, 'equity-'));
+    const hash = await write({ directory: own, curve, hasCsv });
+    const names = readdirSync(own).toSorted();
+    return { hash, names, files: names.map((name) => readFileSync(join(own, name))) };
+  };
+
+  it('is the same in all files from a thread of its own', async () => {
+    for (const hasCsv of [true, false]) {
+      expect(await writeIn(writeEquityInThread, hasCsv)).toStrictEqual(
+        await writeIn(writeEquity, hasCsv),
+      );
+    }
+  });
+
+  it('that a thread cannot write is reported', async () => {
+    const files = { directory: join(directory, 'none'), curve, hasCsv: false };
+    await expect(writeEquityInThread(files)).rejects.toMatchObject({
+      code: 'output_not_writable',
+      message: expect.stringMatching(/^cannot write .*none\/equity.parquet /) as string,
     });
   });
 });

@@ -3,7 +3,7 @@ import { DAY } from '../../base/durations.ts';
 import { deflatedSharpe } from '../deflated-sharpe.ts';
 import type { DeflatedSharpe } from '../deflated-sharpe.ts';
 import { execute } from '../execute.ts';
-import { writeText } from '../run-files.ts';
+import { writeText } from '../write-text.ts';
 import { windowBeyondData } from '../data-findings.ts';
 import { outsideFinding, shortWindow } from '../findings.ts';
 import { renderSweepReport } from '../report/sweep-report.ts';

@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path';
 import { ServiceError } from '../../base/errors.ts';
 import { isSystemError } from '../../base/system-errors.ts';
 import { csvCell } from '../result-csv.ts';
-import { notWritable } from '../run-files.ts';
+import { notWritable } from '../write-text.ts';
 import type { TrialResults } from './trial-results.ts';
 import { isComplete, TRIAL_FIGURES } from './trial.ts';
 import type { TrialFigures, TrialMetrics, TrialResult } from './trial.ts';

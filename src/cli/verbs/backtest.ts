@@ -71,8 +71,9 @@ export const verb = defineVerb({
     const { prepare } = await import('../../bots/prepare.ts');
     const { signalsOver } = await import('../../bots/models/signals.ts');
     const { backtest } = await import('../../backtest/backtest.ts');
-    const { prepareDirectory, removeOldResult, writeRun, writeText } =
+    const { prepareDirectory, removeOldResult, writeRun } =
       await import('../../backtest/run-files.ts');
+    const { writeText } = await import('../../backtest/write-text.ts');
     const { lockPath, writeLock } = await import('../../bots/spec-lock.ts');
     const { withOutside } = await import('../../backtest/lock.ts');
     const { compareRuns, newRunId, overridesOf } = await import('../runs.ts');

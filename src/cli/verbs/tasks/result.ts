@@ -27,7 +27,8 @@ export const verb = defineVerb({
     const server = await connect(context);
     const answer = await resultAnswer(server, task_id);
     if (given === undefined) return answer;
-    const { prepareDirectory, notWritable } = await import('../../../backtest/run-files.ts');
+    const { prepareDirectory } = await import('../../../backtest/run-files.ts');
+    const { notWritable } = await import('../../../backtest/write-text.ts');
     const { writeAtomically } = await import('../../../base/atomic-file.ts');
     const { isSystemError } = await import('../../../base/system-errors.ts');
     const directory = resolve(context.cwd, given);
