@@ -2,6 +2,7 @@ import type { ReturnedIndicator } from '../engine/series/returned-indicators.ts'
 import type { RunResult } from '../engine/run-result.ts';
 import { mergeTimes } from '../engine/steps.ts';
 import type { Bars } from '../market/bars.ts';
+import { deflatedStatistics } from './deflated-sharpe.ts';
 import { execute } from './execute.ts';
 import type { ExecuteOptions, StrategyTraces } from './execute.ts';
 import { findings, refusalsOf } from './findings.ts';
@@ -69,6 +70,7 @@ export function outcomeOf(
   const figures = statistics(result, conventions);
   const benchmark = benchmarkOf(job, result);
   const against = compareWithBenchmark(result, benchmark, conventions);
+  const deflated = deflatedStatistics(result, figures.risk.sharpe, conventions, lock.trials);
   const end = result.time.at(-1)!;
   const bars = sum(instruments.map((instrument) => countUntil(end, instrument.bars)));
   const summary = {
@@ -93,10 +95,11 @@ export function outcomeOf(
     conventions,
     ...figures,
     benchmark: against.benchmark,
-    undefined: { ...figures.undefined, ...against.undefined },
+    undefined: { ...figures.undefined, ...against.undefined, ...deflated.undefined },
     orders: ordersOf(result),
     ambiguity: { bars: result.ambiguousBars },
     margin_calls: result.marginCalls,
+    deflated_sharpe: deflated.deflated_sharpe,
   };
   return {
     result,

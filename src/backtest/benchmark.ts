@@ -1,3 +1,4 @@
+import { drawdownOf } from '../engine/equity-curve.ts';
 import type { RunResult } from '../engine/run-result.ts';
 import type { Bars } from '../market/bars.ts';
 import { momentsOf } from './deflated-sharpe.ts';
@@ -87,8 +88,10 @@ export function compareWithBenchmark(
       steps: time.length,
       time,
       equity,
+      drawdown: drawdownOf(initialCash, time, equity),
       initialCash,
       trades: [],
+      tradeOutcomes: { pnl: new Float64Array(), return: new Float64Array() },
       openTrades: [],
       fees: 0,
       slippage: 0,

@@ -1,5 +1,8 @@
 import { normalCdf, normalQuantile } from './normal.ts';
-import { ROUNDING } from './returns.ts';
+import type { EarlierTrials } from './ledger/earlier-trials.ts';
+import { returnsOf, ROUNDING, sampleEquity } from './returns.ts';
+import type { Conventions, RunDeflatedSharpe, UndefinedReason } from './summary.ts';
+import type { RunResult } from '../engine/run-result.ts';
 
 /** Moments of a series of returns, per period and not annualized. */
 export interface Moments {
@@ -80,6 +83,7 @@ export interface DeflatedSharpe {
  * @param returns the best trial's returns, as sampled for its Sharpe ratio
  * @param sharpes annualized Sharpe ratio of every trial, including the best, in any order; `null` for
  *   a trial that failed or never traded, which still counts as a trial
+ * @param earlier further trials
  * @returns `undefined` if fewer than two trials have a Sharpe ratio, or if the best trial's returns are
  *   too few, too equal or too extreme for a standard error
  */
@@ -87,18 +91,67 @@ export function deflatedSharpe(
   returns: Float64Array,
   sharpes: readonly (number | null)[],
   periodsPerYear: number,
+  earlier?: EarlierTrials,
 ): DeflatedSharpe | undefined {
-  const defined = sharpes.filter((sharpe) => sharpe !== null);
-  if (returns.length < 4 || defined.length < 2) return undefined;
+  const variance = varianceOf(sharpes, earlier);
+  if (returns.length < 4 || variance === undefined) return undefined;
   const observed = momentsOf(returns);
   if (observed.deviation <= ROUNDING) return undefined;
-  // Sorted, because trials end in any order and the order changes the last digit of a sum.
-  const { deviation } = momentsOf(Float64Array.from(defined).sort());
-  const expected = expectedMaxSharpe(sharpes.length, deviation ** 2);
+  const trials = sharpes.length + (earlier?.count ?? 0);
+  const expected = expectedMaxSharpe(trials, variance);
   const probability = probabilisticSharpe(
     { ...observed, sharpe: observed.mean / observed.deviation },
     expected / Math.sqrt(periodsPerYear),
   );
   if (Number.isNaN(probability)) return undefined;
-  return { probability, expected_max_sharpe: expected, trials: sharpes.length };
+  return { probability, expected_max_sharpe: expected, trials };
+}
+
+/** Sample variance of all Sharpe ratios; undefined for fewer than two. */
+function varianceOf(
+  sharpes: readonly (number | null)[],
+  earlier: EarlierTrials | undefined,
+): number | undefined {
+  // Sorted, because trials end in any order and the order changes the last digit of a sum.
+  const own = Float64Array.from(sharpes.filter((sharpe) => sharpe !== null)).sort();
+  const n = earlier?.sharpe_count ?? 0;
+  const count = own.length + n;
+  if (count < 2) return undefined;
+  if (n === 0) return momentsOf(own).deviation ** 2;
+  const { sharpe_mean: mean, sharpe_variance: variance } = earlier!;
+  if (own.length === 0) return variance!;
+  const ownMean = own.reduce((sum, sharpe) => sum + sharpe, 0) / own.length;
+  const ownSquares = own.reduce((sum, sharpe) => sum + (sharpe - ownMean) ** 2, 0);
+  // T. F. Chan, G. H. Golub and R. J. LeVeque, "Updating Formulae and a Pairwise Algorithm", 1979.
+  const between = ((ownMean - mean!) ** 2 * own.length * n) / count;
+  return (ownSquares + (variance ?? 0) * (n - 1) + between) / (count - 1);
+}
+
+/** Figures of a run among the trials on its data, and the reasons for those that are undefined. */
+export interface DeflatedStatistics {
+  readonly deflated_sharpe?: RunDeflatedSharpe;
+  /** Keyed by path. */
+  readonly undefined?: Readonly<Record<string, UndefinedReason>>;
+}
+
+/** @param earlier undefined for a run that is not counted, which has no such figures */
+export function deflatedStatistics(
+  run: Pick<RunResult, 'time' | 'equity' | 'initialCash'>,
+  sharpe: number | null,
+  { sampling, periods_per_year }: Conventions,
+  earlier: EarlierTrials | undefined,
+): DeflatedStatistics {
+  if (earlier === undefined) return {};
+  const trials = earlier.count + 1;
+  const deflated =
+    sharpe === null
+      ? undefined
+      : deflatedSharpe(returnsOf(sampleEquity(run, sampling)), [sharpe], periods_per_year, earlier);
+  if (deflated !== undefined) return { deflated_sharpe: deflated };
+  const reason =
+    sharpe !== null && earlier.sharpe_count === 0 ? 'too_few_trials' : 'too_few_returns';
+  return {
+    deflated_sharpe: { probability: null, expected_max_sharpe: null, trials },
+    undefined: { 'deflated_sharpe.probability': reason },
+  };
 }

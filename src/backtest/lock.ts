@@ -2,9 +2,9 @@ import { createHash } from 'node:crypto';
 import canonicalize from 'canonicalize';
 import type { Lock } from './summary.ts';
 
-/** Creates a lock with the digest of its parts. */
+/** Creates a lock with the digest of its parts, except `trials`, which decides no event. */
 export function lockOf(parts: Omit<Lock, 'digest'>): Lock {
-  const { spec, engine, seed, strategy, data, warm_up = {}, models, outside = [] } = parts;
+  const { spec, engine, seed, strategy, data, warm_up = {}, models, outside = [], trials } = parts;
   const rest = {
     spec,
     engine,
@@ -16,7 +16,7 @@ export function lockOf(parts: Omit<Lock, 'digest'>): Lock {
     ...(models && { models }),
     ...(outside.length > 0 && { outside }),
   };
-  return { digest: canonicalDigest(rest), ...rest };
+  return { digest: canonicalDigest(rest), ...rest, ...(trials && { trials }) };
 }
 
 /** sha256 (hex) of a value in canonical JSON (RFC 8785). */

@@ -1,5 +1,5 @@
 import type { RunResult } from '../engine/run-result.ts';
-import type { Trade } from '../engine/round-trip.ts';
+import type { TradeOutcomes } from '../engine/round-trip.ts';
 import { tradingWeekdays } from '../market/data-gaps.ts';
 import { DAY } from '../base/durations.ts';
 import type { BacktestJob } from './job.ts';
@@ -12,8 +12,10 @@ export type RunFigures = Pick<
   | 'steps'
   | 'time'
   | 'equity'
+  | 'drawdown'
   | 'initialCash'
   | 'trades'
+  | 'tradeOutcomes'
   | 'openTrades'
   | 'fees'
   | 'slippage'
@@ -99,21 +101,23 @@ export function statistics(run: RunFigures, conventions: Conventions): Statistic
   };
 }
 
-/** Like `statistics`, but without `var_95`, `cvar_95` and `turnover`: one pass over bars, samples and trades. */
+/** Like `statistics`, but without `var_95`, `cvar_95` and `turnover`: one pass over samples and trades. */
 export function quickStatistics(run: RunFigures, conventions: Conventions): QuickStatistics {
   const reasons: Record<string, UndefinedReason> = {};
-  const curve = equityFigures(run);
-  const total = curve.end / run.initialCash - 1;
+  const { peak, deepest, longestMs } = run.drawdown;
+  const end = run.equity.at(-1) ?? run.initialCash;
+  const total = end / run.initialCash - 1;
   const days = daysOf(run);
   const years = days / conventions.year_days;
   const { count, annual, best_day, worst_day, ...ratios } = returnFigures(run, conventions, days);
 
-  const cagr = yearly(run, curve.end, (1 + total) ** (1 / years) - 1);
-  let calmar: Figure = typeof cagr === 'string' ? cagr : cagr / -curve.maxDrawdown;
-  if (curve.maxDrawdown > -ROUNDING) calmar = 'no_drawdown';
+  const cagr = yearly(run, end, (1 + total) ** (1 / years) - 1);
+  const maxDrawdown = Math.max(-1, deepest);
+  let calmar: Figure = typeof cagr === 'string' ? cagr : cagr / -maxDrawdown;
+  if (maxDrawdown > -ROUNDING) calmar = 'no_drawdown';
 
   return {
-    equity: { start: run.initialCash, end: curve.end, peak: curve.peak },
+    equity: { start: run.initialCash, end, peak },
     returns: {
       total,
       count,
@@ -121,13 +125,13 @@ export function quickStatistics(run: RunFigures, conventions: Conventions): Quic
     },
     risk: {
       ...toNullable('risk', { ...ratios, calmar }, reasons),
-      max_drawdown: curve.maxDrawdown,
-      max_drawdown_days: curve.maxDrawdownDays,
+      max_drawdown: maxDrawdown,
+      max_drawdown_days: longestMs / DAY,
     },
     trades: {
-      count: run.trades.length,
+      count: run.tradeOutcomes.pnl.length,
       open: run.openTrades.length,
-      ...toNullable('trades', tradeFigures(run.trades), reasons),
+      ...toNullable('trades', tradeFigures(run.tradeOutcomes), reasons),
     },
     costs: { fees: run.fees, slippage: run.slippage },
     exposure: { time: run.steps === 0 ? 0 : run.stepsInMarket / run.steps },
@@ -162,40 +166,6 @@ function toNullable<K extends string>(
     }
   }
   return settled;
-}
-
-function equityFigures({ time, equity, initialCash }: RunFigures) {
-  let peak = initialCash;
-  let peakAt = 0;
-  let underWater = false;
-  let longest = 0;
-  let maxDrawdown = 0;
-  // Only an equity below this deepens the drawdown, so the division is done only then.
-  let floor = peak;
-  for (let i = 0; i < equity.length; i++) {
-    const value = equity[i]!;
-    if (value < peak) {
-      underWater = true;
-      if (value < floor) {
-        floor = value;
-        maxDrawdown = value / peak - 1;
-      }
-      continue;
-    }
-    if (underWater) longest = Math.max(longest, time[i]! - time[peakAt]!);
-    underWater = false;
-    peakAt = i;
-    if (value === peak) continue;
-    peak = value;
-    floor = peak * (1 + maxDrawdown);
-  }
-  if (underWater) longest = Math.max(longest, time.at(-1)! - time[peakAt]!);
-  return {
-    end: equity.at(-1) ?? initialCash,
-    peak,
-    maxDrawdown: Math.max(-1, maxDrawdown),
-    maxDrawdownDays: longest / DAY,
-  };
 }
 
 function meanEquity({ equity, initialCash }: RunFigures): number {
@@ -295,8 +265,8 @@ function tailRisk(returns: Float64Array): Record<keyof TailRisk, number> {
   return { var_95: var95, cvar_95: sum / count };
 }
 
-function tradeFigures(trades: readonly Trade[]) {
-  const count = trades.length;
+function tradeFigures({ pnl: pnls, return: rates }: TradeOutcomes) {
+  const count = pnls.length;
   if (count === 0) return allUndefined(TRADE_FIGURES, 'no_closed_trades');
   let wins = 0;
   let losses = 0;
@@ -305,21 +275,23 @@ function tradeFigures(trades: readonly Trade[]) {
   let returns = 0;
   let best = -Infinity;
   let worst = Infinity;
-  for (const trade of trades) {
-    if (trade.pnl > 0) {
+  for (let i = 0; i < count; i++) {
+    const pnl = pnls[i]!;
+    if (pnl > 0) {
       wins++;
-      gained += trade.pnl;
-    } else if (trade.pnl < 0) {
+      gained += pnl;
+    } else if (pnl < 0) {
       losses++;
-      lost -= trade.pnl;
+      lost -= pnl;
     }
-    returns += trade.return;
-    if (trade.return > best) best = trade.return;
-    if (trade.return < worst) worst = trade.return;
+    const rate = rates[i]!;
+    returns += rate;
+    if (rate > best) best = rate;
+    if (rate < worst) worst = rate;
   }
   const mean = (gained - lost) / count;
   let squares = 0;
-  for (const trade of trades) squares += (trade.pnl - mean) ** 2;
+  for (const pnl of pnls) squares += (pnl - mean) ** 2;
   const deviation = count < 2 ? 0 : Math.sqrt(squares / (count - 1));
 
   const winRate = wins / count;

@@ -1,3 +1,4 @@
+import type { EarlierTrials } from './ledger/earlier-trials.ts';
 /**
  * `summary.json`, which `backtest --json` prints, too. Percentages are shares (0.12 is 12 %), drawdowns
  * are negative, times are RFC 3339 in UTC, and money is in the account currency. An undefined statistic
@@ -48,6 +49,8 @@ export interface Summary {
   };
   readonly ambiguity: { readonly bars: number };
   readonly margin_calls: number;
+  /** Absent if the run is not counted in a trial ledger. */
+  readonly deflated_sharpe?: RunDeflatedSharpe | undefined;
   readonly gates: readonly Gate[];
   readonly findings: readonly Finding[];
   /** Names of the files of the run, sorted. Absent in summaries of earlier versions. */
@@ -75,6 +78,7 @@ export interface Summary {
 export const UNDEFINED_REASONS = {
   too_few_returns: 'there are too few returns',
   zero_variance: 'the returns do not vary',
+  too_few_trials: 'fewer than two trials on these data have a Sharpe ratio',
   no_negative_returns: 'no return was negative',
   no_drawdown: 'equity never fell',
   no_closed_trades: 'no trade was closed',
@@ -89,7 +93,7 @@ export type UndefinedReason = keyof typeof UNDEFINED_REASONS;
 
 /** Everything that determines a result: equal locks produce equal event hashes. */
 export interface Lock {
-  /** sha256 over the rest of the lock (JCS). */
+  /** sha256 over the rest of the lock (JCS) without `trials`, so that later runs can be compared. */
   readonly digest: string;
   readonly spec: string;
   readonly engine: string;
@@ -110,6 +114,8 @@ export interface Lock {
    * on inputs that this lock does not cover. Absent if it used none.
    */
   readonly outside?: readonly string[] | undefined;
+  /** Captured from the trial ledger. Absent if the run was not counted. */
+  readonly trials?: EarlierTrials | undefined;
 }
 
 export interface ModelsLock {
@@ -153,6 +159,16 @@ export interface RiskStatistics {
   readonly max_drawdown_days: number;
   readonly var_95: number | null;
   readonly cvar_95: number | null;
+}
+
+/** Correction of the Sharpe ratio for the trials in `lock.trials` and this one. */
+export interface RunDeflatedSharpe {
+  /** Probability that the true Sharpe ratio exceeds `expected_max_sharpe`. */
+  readonly probability: number | null;
+  /** Expected Sharpe ratio of the best of as many trials without skill, annualized. */
+  readonly expected_max_sharpe: number | null;
+  /** Number of trials, this one included. */
+  readonly trials: number;
 }
 
 export interface TradeStatistics {

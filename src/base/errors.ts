@@ -36,6 +36,11 @@ export const ERROR_TABLE = {
     meaning: 'the signing key is missing, unreadable or of another kind',
   },
   audit_tampered: { exit: 1, status: 500, meaning: 'the audit log is not as it was written' },
+  trials_tampered: {
+    exit: 1,
+    status: 500,
+    meaning: 'the trial ledger is not as it was written',
+  },
   events_tampered: { exit: 1, meaning: 'the events of a bot are not as they were written' },
   bundle_tampered: {
     exit: 1,

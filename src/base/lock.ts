@@ -1,5 +1,4 @@
-import { existsSync, statSync } from 'node:fs';
-import { open, stat } from 'node:fs/promises';
+import { closeSync, existsSync, openSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import Database, { SqliteError } from 'better-sqlite3';
@@ -50,10 +49,10 @@ export async function withLock<T>(
  * `foreign_owner`, in a directory of another user.
  */
 export async function holdLock(path: string, waitMs: number): Promise<Lock> {
-  await prepare(path);
+  prepare(path);
   const until = performance.now() + Math.max(waitMs, PROBE_MS);
   const file = fileAt(path);
-  const database = openDatabase(path, false);
+  const database = openDatabase(path);
   try {
     while (!take(database, path, IN_MEMORY, 'BEGIN EXCLUSIVE')) {
       if (performance.now() >= until) throw locked(path);
@@ -67,6 +66,23 @@ export async function holdLock(path: string, waitMs: number): Promise<Lock> {
     release: () => database.close(),
     isInPlace: () => [file, undefined].includes(fileAt(path)),
   };
+}
+
+/**
+ * Runs `work` while holding the lock, and blocks this thread while another caller holds it.
+ *
+ * @param waitMs maximum wait for the current holder.
+ * @throws ServiceError as `holdLock`
+ */
+export function withLockSync<T>(path: string, waitMs: number, work: () => T): T {
+  prepare(path);
+  const database = openDatabase(path, { timeout: waitMs });
+  try {
+    if (!take(database, path, IN_MEMORY, 'BEGIN EXCLUSIVE')) throw locked(path);
+    return work();
+  } finally {
+    database.close();
+  }
 }
 
 /** A journal on disk needs space there, and a killed process would leave it behind. */
@@ -87,7 +103,7 @@ function fileAt(path: string): string | undefined {
 /** @throws ServiceError `output_not_writable` if this user cannot determine it. */
 export function isLocked(path: string): boolean {
   if (!existsSync(path)) return false;
-  const database = openDatabase(path, true);
+  const database = openDatabase(path, { readonly: true });
   try {
     return !take(database, path, 'SELECT 1 FROM sqlite_schema');
   } finally {
@@ -96,12 +112,12 @@ export function isLocked(path: string): boolean {
 }
 
 /** Does not open an existing file: closing it would release the locks that this process has on it. */
-async function prepare(path: string): Promise<void> {
+function prepare(path: string): void {
   try {
     makeDirectory(dirname(path), 0o700);
     // A user cannot lock files that root creates in the user's home.
-    checkOwner(dirname(path), await stat(dirname(path)));
-    await (await open(path, 'wx', 0o600)).close();
+    checkOwner(dirname(path), statSync(dirname(path)));
+    closeSync(openSync(path, 'wx', 0o600));
   } catch (error) {
     if (isSystemError(error, 'EEXIST')) return;
     if (!isSystemError(error)) throw error;
@@ -109,9 +125,9 @@ async function prepare(path: string): Promise<void> {
   }
 }
 
-function openDatabase(path: string, readonly: boolean): Database.Database {
+function openDatabase(path: string, options: Database.Options = {}): Database.Database {
   try {
-    return new Database(path, { readonly, fileMustExist: true, timeout: 0 });
+    return new Database(path, { fileMustExist: true, timeout: 0, ...options });
   } catch (error) {
     throw unusable(path, error);
   }

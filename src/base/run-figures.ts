@@ -282,6 +282,16 @@ export const RUN_FIGURES = {
     formula: ({ periods_per_year }) =>
       `mean of returns minus benchmark returns × ${formatNumber(periods_per_year)} ÷ tracking error`,
   },
+  /** See `deflatedSharpe`. */
+  deflated_sharpe: {
+    path: 'deflated_sharpe.probability',
+    label: 'Deflated Sharpe ratio',
+    unit: 'percent',
+    better: 'higher',
+    range: SHARE,
+    formula:
+      'probability that the Sharpe ratio exceeds what the best of all trials on these data has by luck',
+  },
   start_equity: {
     path: 'equity.start',
     label: 'Start equity',

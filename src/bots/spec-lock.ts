@@ -31,6 +31,14 @@ const lockSchema = z.strictObject({
   warm_up: z.record(z.string(), sha256).optional(),
   models: z.strictObject({ runtime: z.string(), files: z.record(z.string(), sha256) }).optional(),
   outside: z.array(z.string()).optional(),
+  trials: z
+    .strictObject({
+      count: z.int(),
+      sharpe_count: z.int(),
+      sharpe_mean: z.number().nullable(),
+      sharpe_variance: z.number().nullable(),
+    })
+    .optional(),
 });
 
 /**

@@ -138,7 +138,8 @@ export class Engine {
     run.betweenSteps(() => {
       if (run.portfolio.isInMarket()) run.stepsInMarket -= 1;
       execution.closeOut();
-      run.equity[run.step] = run.portfolio.equity();
+      run.curve.values[run.step] = run.portfolio.equity();
+      run.curve.recordAll(run.curve.recorded);
     });
   }
 
@@ -176,10 +177,11 @@ export class Engine {
   #takeSteps(end: number): void {
     this.#start();
     const run = this.#run;
-    const { working, portfolio, instruments, equity, cursors, fresh, wakeUp } = run;
+    const { working, portfolio, instruments, curve, cursors, fresh, wakeUp } = run;
     run.series?.extend(run.times[end - 1]!);
     wakeUp?.prepare(end);
     const { positions, marks } = portfolio;
+    const { values: equity } = curve;
     const { close } = run.histories[0]!;
     const follows = run.series?.follows === true;
     const canCoast = instruments.length === 1 && this.venue === undefined;
@@ -205,7 +207,7 @@ export class Engine {
         showBar(instruments[0]!, step);
         isInMarket = position !== 0;
       } else isInMarket = this.#trade();
-      run.recorded = step + 1;
+      curve.record(step);
       if (isInMarket) run.stepsInMarket += 1;
       // Equity is read from its column, since a number that a call returns may be allocated.
       if (equity[step]! <= 0) run.ruinedAt = step;
@@ -229,7 +231,7 @@ export class Engine {
     this.#execution.fillFromBars();
     run.markToCloses();
     this.#execution.sendWaiting();
-    run.equity[run.step] = run.portfolio.equity();
+    run.curve.values[run.step] = run.portfolio.equity();
     return run.portfolio.isInMarket();
   }
 

@@ -29,15 +29,16 @@ export class MarginCalls {
   check(isInMarket: boolean): void {
     const { account } = this.#run.config;
     if (account.model !== 'margin' || !(isInMarket || this.#isCalled)) return;
-    const { instruments, portfolio, equity, step } = this.#run;
+    const { instruments, portfolio, curve, step } = this.#run;
+    const equity = curve.values[step]!;
     const required = account.maintenance * portfolio.grossExposure();
-    const isBelow = equity[step]! < required;
+    const isBelow = equity < required;
     const closable = isBelow ? instruments.filter((one) => this.#isClosable(one)) : [];
     const wasCalled = this.#isCalled;
     this.#isCalled = closable.length > 0;
     if (wasCalled || closable.every((instrument) => this.#isLiquidating(instrument))) return;
     this.#run.marginCalls += 1;
-    this.#run.journal.marginCall(this.#run.now, equity[step]!, required);
+    this.#run.journal.marginCall(this.#run.now, equity, required);
     this.#liquidate();
   }
 

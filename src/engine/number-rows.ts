@@ -13,15 +13,18 @@ export interface RowsData {
 export class Rows {
   readonly #width: number;
   readonly #memory: EngineMemory;
+  readonly #keepsAll: boolean;
   readonly #chunks: Float64Array[] = [];
   #count = 0;
   #offset = 0;
   /** Chunk that contains the last row. */
   chunk: Float64Array = new Float64Array(0);
 
-  constructor(width: number, memory: EngineMemory) {
+  /** @param keepsAll whether rows are kept; otherwise each overwrites the one before. */
+  constructor(width: number, memory: EngineMemory, keepsAll = true) {
     this.#width = width;
     this.#memory = memory;
+    this.#keepsAll = keepsAll;
   }
 
   /** Rows for reading only. */
@@ -43,13 +46,13 @@ export class Rows {
 
   /** Adds a row with undefined content. Returns its offset in `chunk`. */
   append(): number {
-    this.#offset += this.#width;
+    this.#count += 1;
+    if (this.#keepsAll) this.#offset += this.#width;
     if (this.#offset + this.#width > this.chunk.length) {
       this.chunk = this.#memory.chunk();
       this.#chunks.push(this.chunk);
       this.#offset = 0;
     }
-    this.#count += 1;
     return this.#offset;
   }
 
@@ -63,11 +66,18 @@ export class Rows {
   /** Returns what `read` makes of each row, which begins at `at` in a chunk. */
   map<T>(read: (chunk: Float64Array, at: number) => T): T[] {
     const results: T[] = [];
-    for (const chunk of this.#chunks) {
-      const end = Math.min(chunk.length, (this.#count - results.length) * this.#width);
-      for (let at = 0; at + this.#width <= end; at += this.#width) results.push(read(chunk, at));
-    }
+    this.forEach((chunk, at) => results.push(read(chunk, at)));
     return results;
+  }
+
+  forEach(visit: (chunk: Float64Array, at: number) => void): void {
+    let left = this.#count;
+    for (const chunk of this.#chunks) {
+      for (let at = 0; left > 0 && at + this.#width <= chunk.length; at += this.#width) {
+        visit(chunk, at);
+        left -= 1;
+      }
+    }
   }
 
   /** All rows except the first `skipped`, in order. */

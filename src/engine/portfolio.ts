@@ -1,6 +1,6 @@
 import type { EngineMemory } from './memory.ts';
 import { Rows } from './number-rows.ts';
-import type { Trade } from './round-trip.ts';
+import type { Trade, TradeOutcomes } from './round-trip.ts';
 import type { RiskState } from './risk/risk-state.ts';
 
 /**
@@ -255,6 +255,19 @@ export class Portfolio {
     return this.#closed.map((chunk, at) => this.#tradeOf(chunk, at));
   }
 
+  closedOutcomes(): TradeOutcomes {
+    const { count } = this.#closed;
+    const outcomes = { pnl: new Float64Array(count), return: new Float64Array(count) };
+    let place = 0;
+    this.#closed.forEach((rows, at) => {
+      const pnl = pnlOf(rows, at);
+      outcomes.pnl[place] = pnl;
+      outcomes.return[place] = pnl / rows[at + ENTRY_NOTIONAL]!;
+      place += 1;
+    });
+    return outcomes;
+  }
+
   /** The open positions as trades that end at `time` and the current marks, without an exit fee. */
   openTrades(time: number, step: number): Trade[] {
     return this.#open.flatMap((open, index) => {
@@ -299,7 +312,7 @@ export class Portfolio {
     const quantity = rows[at + QUANTITY]!;
     const entryNotional = rows[at + ENTRY_NOTIONAL]!;
     const exitNotional = rows[at + EXIT_NOTIONAL]!;
-    const pnl = rows[at + SIDE]! * (exitNotional - entryNotional) - rows[at + FEES]!;
+    const pnl = pnlOf(rows, at);
     return {
       id: rows[at + ID]!,
       symbol: this.#symbols[rows[at + INSTRUMENT]!]!,
@@ -315,4 +328,9 @@ export class Portfolio {
       fees: rows[at + FEES]!,
     };
   }
+}
+
+function pnlOf(rows: Float64Array, at: number): number {
+  const gain = rows[at + EXIT_NOTIONAL]! - rows[at + ENTRY_NOTIONAL]!;
+  return rows[at + SIDE]! * gain - rows[at + FEES]!;
 }

@@ -20,3 +20,9 @@ export interface Trade {
   readonly return: number;
   readonly fees: number;
 }
+
+/** `pnl` and `return` of closed trades, in order of exit. */
+export interface TradeOutcomes {
+  readonly pnl: Float64Array;
+  readonly return: Float64Array;
+}

@@ -1,5 +1,6 @@
+import type { Drawdown } from './equity-curve.ts';
 import type { JournalRows } from './journal.ts';
-import type { Trade } from './round-trip.ts';
+import type { Trade, TradeOutcomes } from './round-trip.ts';
 
 /** Counts over all orders of the run. An order may be filled in several parts and still counts once. */
 export interface OrderCounts {
@@ -23,12 +24,14 @@ export interface RunResult {
   readonly time: Float64Array;
   /** Cash plus positions marked to the close, one per step, after the step's fills. */
   readonly equity: Float64Array;
+  readonly drawdown: Drawdown;
   readonly initialCash: number;
   readonly cash: number;
   /** Units held at the end, by symbol; flat instruments are absent. */
   readonly positions: Readonly<Record<string, number>>;
   /** Closed trades in order of exit. */
   readonly trades: readonly Trade[];
+  readonly tradeOutcomes: TradeOutcomes;
   /** Positions still open at the end, marked to the last close. */
   readonly openTrades: readonly Trade[];
   readonly orders: OrderCounts;

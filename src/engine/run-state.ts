@@ -4,6 +4,7 @@ import { parseTimeframe } from '../market/timeframe.ts';
 import { calendarOf, type TradingCalendar } from '../market/trading-calendar.ts';
 import type { EngineConfig } from './config.ts';
 import type { EngineSetup } from './engine-setup.ts';
+import { EquityCurve } from './equity-curve.ts';
 import { hideBar, Instrument, lengthen, showBar } from './instrument.ts';
 import { Journal } from './journal.ts';
 import { EngineMemory } from './memory.ts';
@@ -48,16 +49,13 @@ export class RunState {
   readonly cursors: Int32Array;
   /** 1 for instruments with a bar in the current step. */
   readonly fresh: Uint8Array;
-  /** Opening instants of the steps, ms. Like `equity`, it may have room for further steps. */
+  /** Opening instants of the steps, ms. It may have room for further steps. */
   times: Float64Array;
-  /** Equity at the close of each step, account currency. */
-  equity: Float64Array;
+  readonly curve: EquityCurve;
   /** Number of steps with bars. */
   stepCount: number;
   /** Index of the current step. */
   step = 0;
-  /** Number of steps whose equity is known. */
-  recorded = 0;
   /** The strategy, from the first step on. */
   strategy: StrategyRun | undefined;
   /** Indicators that the strategy declares. */
@@ -85,7 +83,9 @@ export class RunState {
   /** The step at which equity fell to 0 or below; no step follows it. */
   ruinedAt: number | undefined;
 
-  constructor({ config, instruments, opening, signals, memory = new EngineMemory() }: EngineSetup) {
+  constructor(setup: EngineSetup) {
+    const { config, instruments, opening, signals } = setup;
+    const { memory = new EngineMemory(), keepsEvents = true } = setup;
     memory.reuse();
     const symbols = instruments.map(({ symbol }) => symbol);
     this.config = config;
@@ -99,13 +99,13 @@ export class RunState {
     );
     this.times = mergeTimes(this.histories);
     this.stepCount = this.times.length;
-    this.equity = memory.equity(this.stepCount);
     this.cursors = new Int32Array(symbols.length).fill(-1);
     this.fresh = new Uint8Array(symbols.length);
     this.portfolio = new Portfolio(symbols, config.cash, memory);
     if (opening !== undefined) this.portfolio.open(opening);
     this.initialCash = opening === undefined ? config.cash : this.portfolio.equity();
-    this.journal = new Journal(symbols, memory);
+    this.curve = new EquityCurve(this.initialCash, this.times, memory.equity(this.stepCount));
+    this.journal = Journal.start(symbols, memory, keepsEvents);
   }
 
   /** Opening instant of the current step, ms. */
@@ -191,7 +191,8 @@ export class RunState {
     }
     if (this.stepCount === this.times.length) {
       this.times = doubled(this.times);
-      this.equity = doubled(this.equity);
+      this.curve.times = this.times;
+      this.curve.values = doubled(this.curve.values);
     }
     this.times[this.stepCount] = time;
     this.stepCount += 1;
@@ -219,21 +220,15 @@ export class RunState {
    * if equity is lost.
    */
   coast(end: number): void {
-    const { portfolio, equity, step } = this;
+    const { portfolio, curve, step } = this;
     const { cash } = portfolio;
     const { close } = this.histories[0]!;
     const position = portfolio.positions[0]!;
-    let next = step;
-    if (position === 0 && cash > 0) {
-      equity.fill(cash, step, end);
-      next = end;
-    }
-    for (let value = Infinity; next < end && value > 0; next += 1) {
-      value = cash + position * close[next]!;
-      equity[next] = value;
-    }
+    let next = end;
+    if (position === 0 && cash > 0) curve.hold(step, end, cash);
+    else next = curve.mark(step, end, cash, position, close);
     const last = next - 1;
-    if (equity[last]! <= 0) this.ruinedAt = last;
+    if (curve.values[last]! <= 0) this.ruinedAt = last;
     portfolio.marks[0] = close[last]!;
     const follows = this.series?.follows === true;
     if (follows && last > step) {
@@ -246,7 +241,6 @@ export class RunState {
     if (follows) this.series!.advance();
     showBar(this.instruments[0]!, last);
     if (position !== 0) this.stepsInMarket += next - step;
-    this.recorded = next;
     this.step = next;
   }
 
@@ -264,20 +258,22 @@ export class RunState {
   betweenSteps(change: () => void): void {
     const next = this.step;
     // If the strategy failed in the first step, no equity is recorded yet.
-    this.step = Math.max(0, this.recorded - 1);
+    this.step = Math.max(0, this.curve.recorded - 1);
     change();
     this.step = next;
   }
 
   result(): RunResult {
-    const { portfolio, recorded: steps } = this;
+    const { portfolio, curve } = this;
+    const { recorded: steps } = curve;
     const lastTime = this.times[steps - 1] ?? Number.NaN;
     const { rejected, denied, ...counts } = this.orders;
     let trades: readonly Trade[] | undefined;
     return {
       steps,
       time: this.times.subarray(0, steps),
-      equity: this.equity.subarray(0, steps),
+      equity: curve.values.subarray(0, steps),
+      drawdown: curve.drawdown(),
       initialCash: this.initialCash,
       cash: portfolio.cash,
       positions: this.#ofHeld(portfolio.positions),
@@ -285,6 +281,7 @@ export class RunState {
       get trades() {
         return (trades ??= portfolio.closedTrades());
       },
+      tradeOutcomes: portfolio.closedOutcomes(),
       openTrades: portfolio.openTrades(lastTime, steps - 1),
       orders: { ...counts, working: this.working.length, rejected, denied },
       fees: portfolio.fees,

@@ -134,7 +134,7 @@ describe('a result', () => {
     expect(Object.keys(document).toSorted()).toEqual(
       [
         'schema run_id bot version lock window engine conventions equity returns risk trades costs',
-        'exposure orders ambiguity margin_calls gates findings files hashes undefined profile benchmark params currency',
+        'exposure orders ambiguity margin_calls deflated_sharpe gates findings files hashes undefined profile benchmark params currency',
       ]
         .join(' ')
         .split(' ')

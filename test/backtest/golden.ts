@@ -1,4 +1,5 @@
-import type { Trade } from '../../src/engine/round-trip.ts';
+import { drawdownOf } from '../../src/engine/equity-curve.ts';
+import type { Trade, TradeOutcomes } from '../../src/engine/round-trip.ts';
 import { conventionsFor } from '../../src/backtest/statistics.ts';
 import type { RunFigures } from '../../src/backtest/statistics.ts';
 import type { Conventions } from '../../src/backtest/summary.ts';
@@ -37,17 +38,29 @@ export function run(given: {
   readonly tradedNotional?: number;
   readonly stepsInMarket?: number;
 }): RunFigures {
+  const time = Float64Array.from(given.time ?? given.equity.map((_, i) => day(i)));
+  const equity = Float64Array.from(given.equity);
+  const initialCash = given.initialCash ?? given.equity[0] ?? 10_000;
   return {
     steps: given.equity.length,
-    time: Float64Array.from(given.time ?? given.equity.map((_, i) => day(i))),
-    equity: Float64Array.from(given.equity),
-    initialCash: given.initialCash ?? given.equity[0] ?? 10_000,
+    time,
+    equity,
+    drawdown: drawdownOf(initialCash, time, equity),
+    initialCash,
     trades: given.trades ?? [],
+    tradeOutcomes: outcomesOf(given.trades ?? []),
     openTrades: given.openTrades ?? [],
     fees: given.fees ?? 0,
     slippage: 0,
     tradedNotional: given.tradedNotional ?? 0,
     stepsInMarket: given.stepsInMarket ?? 0,
+  };
+}
+
+export function outcomesOf(trades: readonly Trade[]): TradeOutcomes {
+  return {
+    pnl: Float64Array.from(trades, ({ pnl }) => pnl),
+    return: Float64Array.from(trades, (one) => one.return),
   };
 }
 

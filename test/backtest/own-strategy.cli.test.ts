@@ -313,7 +313,7 @@ describe('a strategy that uses files or the network', () => {
     const file = bot({ top: "import { existsSync } from 'node:fs'; void existsSync;" });
     const args = ['backtest', file, '--json', `--out=${join(file, '../out')}`];
     await inProcess([...args, '--write-lock']);
-    const { digest: _, outside: __, ...rest } = lockOf(file);
+    const { digest: _, outside: __, trials: ___, ...rest } = lockOf(file);
     const digest = createHash('sha256').update(canonicalize(rest)!).digest('hex');
     writeFileSync(join(file, '../bot.lock.json'), JSON.stringify({ digest, ...rest }));
     expect((await inProcess([...args, '--verify-lock'])).code).toBe(0);

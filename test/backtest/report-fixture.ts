@@ -1,8 +1,11 @@
 import { createHash } from 'node:crypto';
+import { drawdownOf } from '../../src/engine/equity-curve.ts';
+import { outcomesOf } from './golden.ts';
 import type { ReturnedIndicator } from '../../src/engine/series/returned-indicators.ts';
 import type { Trade } from '../../src/engine/round-trip.ts';
 import { allocateBars, type Bars } from '../../src/market/bars.ts';
 import { compareWithBenchmark } from '../../src/backtest/benchmark.ts';
+import { deflatedStatistics } from '../../src/backtest/deflated-sharpe.ts';
 import { drawdownsOf } from '../../src/backtest/returns.ts';
 import type { ReportInput } from '../../src/backtest/report/input.ts';
 import type { SweepReportInput, SweepRow } from '../../src/backtest/report/sweep-report.ts';
@@ -37,6 +40,13 @@ export function randomWalk(steps: number, stepMs: number, seed: number, from = 1
   }
   return bars;
 }
+
+const EARLIER_TRIALS = {
+  count: 1283,
+  sharpe_count: 1200,
+  sharpe_mean: 0.1,
+  sharpe_variance: 0.04,
+} as const;
 
 export interface RunOptions {
   readonly steps?: number;
@@ -137,6 +147,8 @@ function syntheticSummary(result: ReportInput['result'], benchmark: Float64Array
   const figures = statistics(
     {
       ...result,
+      drawdown: drawdownOf(result.initialCash, time, result.equity),
+      tradeOutcomes: outcomesOf(trades),
       steps: time.length,
       fees: trades.reduce((sum, { fees }) => sum + fees, 0),
       slippage: 0,
@@ -147,11 +159,12 @@ function syntheticSummary(result: ReportInput['result'], benchmark: Float64Array
   );
   const hash = (text: string): string => createHash('sha256').update(text).digest('hex');
   const { max_drawdown, sharpe } = figures.risk;
+  const deflated = deflatedStatistics(result, sharpe, conventions, EARLIER_TRIALS);
   const against = compareWithBenchmark(result, { equity: benchmark }, conventions);
   return {
     ...figures,
     benchmark: against.benchmark,
-    undefined: { ...figures.undefined, ...against.undefined },
+    undefined: { ...figures.undefined, ...against.undefined, ...deflated.undefined },
     schema: 'service-local/backtest/v1',
     run_id: 'run-20240102',
     bot: { name: 'SMA crossover on the S&P 500', slug: 'sma-crossover' },
@@ -184,6 +197,7 @@ function syntheticSummary(result: ReportInput['result'], benchmark: Float64Array
     },
     ambiguity: { bars: 0 },
     margin_calls: 0,
+    deflated_sharpe: deflated.deflated_sharpe,
     gates: [
       { name: 'sharpe', op: '>=', threshold: 0.2, value: sharpe, pass: true },
       { name: 'max_drawdown', op: '>=', threshold: -0.1, value: max_drawdown, pass: false },

@@ -103,6 +103,8 @@ function viewOf({ step, broker, instruments }: Scene, fill: Fill | undefined): u
 /** Everything that must stay the same of a run; the events come first. */
 export function linesOf({ engine, seen }: Pick<BotRun, 'engine' | 'seen'>): string[] {
   const { journal, time, equity, trades, openTrades, ...rest } = engine.result();
+  // They follow from the equity and the trades.
+  const derived = { drawdown: undefined, tradeOutcomes: undefined };
   const { done } = engine;
   const { marks, isRuined } = engine.run;
   const { state: risk, permits, latches } = engine.risk;
@@ -112,7 +114,7 @@ export function linesOf({ engine, seen }: Pick<BotRun, 'engine' | 'seen'>): stri
     ...Array.from(equity, (value, step) => ({ time: time[step], equity: value })),
     ...trades,
     ...openTrades,
-    { ...rest, risk, marks, permits: { open, used }, latches, isRuined, done },
+    { ...rest, ...derived, risk, marks, permits: { open, used }, latches, isRuined, done },
     ...seen,
   ].map((line) => JSON.stringify(line));
 }

@@ -19,6 +19,7 @@ import { RUN_FIGURES, type FigureName } from '../../base/run-figures.ts';
 import { DAY } from '../../base/durations.ts';
 import { type Child, html, type Html, nothing } from '../../base/html.ts';
 import type { ReportInput } from './input.ts';
+import { luckSection } from './luck-section.ts';
 import { renderPage, THEME_BUTTON } from './render-report.ts';
 import { thinCurve } from './series.ts';
 import { figureRow, showFigure, statisticsSection } from './statistics-section.ts';
@@ -36,8 +37,8 @@ export function renderReport(input: ReportInput): string {
   const data: ChartData = { dateOnly, currency, curve, instruments: charts };
 
   const body = html`<main>
-    ${heading(input, dateOnly)} ${keyFigures(input)} ${gatesSection(summary.gates)}
-    ${findingsSection(summary.findings)}
+    ${heading(input, dateOnly)} ${keyFigures(input)} ${luckSection(summary)}
+    ${gatesSection(summary.gates)} ${findingsSection(summary.findings)}
     <div class="columns">
       <div>
         ${equitySection(input, curve, deepest, dateOnly)} ${monthsSection(result)}

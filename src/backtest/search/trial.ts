@@ -101,7 +101,8 @@ export async function runTrial(
   const { instruments, signals, config, conventions, timeoutMs, blocks } = setup;
   const { params } = trial;
   try {
-    const request = { instruments, signals, config, strategy, params, memory, computations };
+    const inputs = { instruments, signals, config, strategy, params };
+    const request = { ...inputs, memory, computations, keepsEvents: false };
     const run = await execute(request, { timeoutMs });
     const figures = quickStatistics(run, conventions);
     const metrics = metricsFrom((name) => readFigure(figures, name));

@@ -78,6 +78,7 @@ export const verb = defineVerb({
     const { withOutside } = await import('../../backtest/lock.ts');
     const { compareRuns, newRunId, overridesOf } = await import('../runs.ts');
     const { loaderOf } = await import('../own-strategies.ts');
+    const { CountedTrials } = await import('../counted-trials.ts');
     const { showSummary } = await import('../show-backtest.ts');
 
     const file = resolve(context.cwd, args.file);
@@ -96,7 +97,7 @@ export const verb = defineVerb({
     const junitFile = options.junit === undefined ? undefined : resolve(context.cwd, options.junit);
     // If this run fails, the result of an earlier run must not pass for its result.
     if (junitFile !== undefined) await removeOldResult(junitFile);
-    const { job, notes } = await prepare(bot, {
+    const { job: prepared, notes } = await prepare(bot, {
       catalogueDir: context.settings.catalogue_dir,
       assertions: options.assert,
     });
@@ -104,11 +105,13 @@ export const verb = defineVerb({
     const benchmark =
       options.benchmark === undefined
         ? undefined
-        : await loadBenchmark(bot, job.instruments, {
+        : await loadBenchmark(bot, prepared.instruments, {
             name: options.benchmark,
             directory: context.cwd,
             catalogueDir: context.settings.catalogue_dir,
           });
+    const counted = new CountedTrials(context);
+    const job = counted.capture(prepared, [prepared.params]);
     const runId = newRunId();
     const directory = resolve(
       context.cwd,
@@ -141,6 +144,9 @@ export const verb = defineVerb({
     } finally {
       progress.stop();
     }
+    // Recorded before anyone can see the result.
+    const { sharpe } = outcome.summary.risk;
+    counted.record(job, 'backtest', [{ params: job.params, sharpe }]);
     const lock = withOutside(job.lock, outcome.traces?.outside);
     const marked = { ...outcome, summary: { ...outcome.summary, lock } };
     const { summary, report } = await writeRun(directory, job, marked, {

@@ -1,9 +1,9 @@
 import { DAY } from '../../base/durations.ts';
 import { firstAtLeast } from '../../base/sorted.ts';
-import type { RunState } from '../run-state.ts';
+import type { EquityCurve } from '../equity-curve.ts';
 import type { RiskState } from './risk-state.ts';
 
-/** Equity from which losses are measured. It reads the equity curve only when an order needs it. */
+/** Equity from which losses are measured. It reads the curve only when an order needs it. */
 export class DrawdownTracker {
   /** Highest equity at a close. */
   peak: number;
@@ -27,13 +27,9 @@ export class DrawdownTracker {
   }
 
   /** Reads the recorded equity; the day is that of `step`. */
-  follow({ times, equity, recorded }: RunState, step: number): void {
-    if (times[step]! >= this.#dayEnd) this.#startDay(times, equity, step);
-    let { peak } = this;
-    for (let at = this.#followed; at < recorded; at += 1) {
-      if (equity[at]! > peak) peak = equity[at]!;
-    }
-    this.peak = peak;
+  follow({ times, values, peak, recorded }: EquityCurve, step: number): void {
+    if (times[step]! >= this.#dayEnd) this.#startDay(times, values, step);
+    if (peak > this.peak) this.peak = peak;
     this.#followed = recorded;
   }
 

@@ -53,8 +53,8 @@ export class RiskGate {
 
   /** State of the limits after the last step. */
   get state(): RiskState {
-    const { recorded } = this.#run;
-    if (recorded > 0) this.#drawdown.follow(this.#run, recorded - 1);
+    const { curve } = this.#run;
+    if (curve.recorded > 0) this.#drawdown.follow(curve, curve.recorded - 1);
     const executions = this.#optional?.recent(this.#run.symbols) ?? [];
     return { ...this.#drawdown.state, ...(executions.length > 0 && { executions }) };
   }
@@ -235,7 +235,7 @@ export class RiskGate {
     intent.instruments = isNewTarget ? 0 : exposure.instrumentsWith(order.instrument.index);
     intent.equity = this.#run.portfolio.equity();
     if (this.#limitsLoss || this.#thresholds !== undefined) {
-      this.#drawdown.follow(this.#run, this.#run.step);
+      this.#drawdown.follow(this.#run.curve, this.#run.step);
     }
     intent.peakEquity = this.#drawdown.peak;
     intent.dayStartEquity = this.#drawdown.dayStart;

@@ -1,0 +1,79 @@
+import type { BacktestJob } from '../job.ts';
+import type { LedgerRecord, OpeningRecord, TrialScope } from './ledger-entry.ts';
+import { unpackTrials } from './packed-trials.ts';
+
+/** Trials of a family on the data of a run when it started, without those of the run itself. */
+export interface EarlierTrials {
+  readonly count: number;
+  /** Number of these with a Sharpe ratio. */
+  readonly sharpe_count: number;
+  /** Of the annualized Sharpe ratios; null without any. */
+  readonly sharpe_mean: number | null;
+  /** Sample variance (ddof 1); null for fewer than two. */
+  readonly sharpe_variance: number | null;
+}
+
+export function scopeOf({ strategy, barMs, instruments }: BacktestJob): TrialScope {
+  const times = instruments.map(({ bars }) => bars.time.subarray(0, bars.length));
+  return {
+    family: strategy.name,
+    symbols: instruments.map(({ symbol }) => symbol).toSorted(),
+    bar_ms: barMs,
+    from: new Date(Math.min(...times.map((time) => time[0]!))).toISOString(),
+    to: new Date(Math.max(...times.map((time) => time.at(-1)!))).toISOString(),
+  };
+}
+
+/** Whether trials of the two scopes count together. */
+export function areTogether(a: TrialScope, b: TrialScope): boolean {
+  return (
+    a.family === b.family &&
+    a.bar_ms === b.bar_ms &&
+    a.from <= b.to &&
+    b.from <= a.to &&
+    a.symbols.some((symbol) => b.symbols.includes(symbol))
+  );
+}
+
+/** The trials of a run: their lock and keys, see `trialKey`. */
+export interface OwnTrials {
+  readonly lock: string;
+  readonly keys: ReadonlySet<string>;
+}
+
+/** @param own trials that do not count */
+export function earlierTrials(
+  records: Iterable<LedgerRecord>,
+  scope: TrialScope,
+  own: OwnTrials,
+): EarlierTrials {
+  let count = 0;
+  let sharpes = 0;
+  let mean = 0;
+  /** Sum of squared deviations from the mean. */
+  let squares = 0;
+  for (const record of records) {
+    if (record.kind !== 'trials' || !areTogether(record, scope)) continue;
+    for (const { key, sharpe } of unpackTrials(record.trials)) {
+      if (record.lock === own.lock && own.keys.has(key)) continue;
+      count++;
+      if (sharpe === null) continue;
+      const deviation = sharpe - mean;
+      mean += deviation / ++sharpes;
+      squares += deviation * (sharpe - mean);
+    }
+  }
+  return {
+    count,
+    sharpe_count: sharpes,
+    sharpe_mean: sharpes === 0 ? null : mean,
+    sharpe_variance: sharpes < 2 ? null : squares / (sharpes - 1),
+  };
+}
+
+/** Openings of a period that is kept from searches, or of one that overlaps it. */
+export function openingsOf(records: Iterable<LedgerRecord>, period: TrialScope): OpeningRecord[] {
+  return [...records].filter(
+    (record) => record.kind === 'holdout_opened' && areTogether(record, period),
+  ) as OpeningRecord[];
+}

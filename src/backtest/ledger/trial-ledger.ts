@@ -1,0 +1,104 @@
+import { join } from 'node:path';
+import type { ChainHead } from '../../base/hash-chain.ts';
+import type { BacktestJob } from '../job.ts';
+import { earlierTrials, openingsOf, scopeOf, type EarlierTrials } from './earlier-trials.ts';
+import type { LedgerEntry, LedgerFault, TrialScope } from './ledger-entry.ts';
+import { LedgerFile } from './ledger-file.ts';
+import { packTrials, trialKey, unpackTrials, type ExecutedTrial } from './packed-trials.ts';
+
+/** Command that executed a trial. */
+export type TrialCommand = 'backtest' | 'sweep' | 'walk-forward' | 'robustness';
+
+/**
+ * The trials that were executed on this machine, each once: repeated and resumed trials, which have the
+ * same lock and parameters, do not count again. The file is `trials/ledger.ndjson` in the home directory.
+ */
+export class TrialLedger {
+  readonly #file: LedgerFile;
+  readonly #clock: () => number;
+  #known: KnownTrials | undefined;
+
+  constructor(home: string, clock: () => number = Date.now) {
+    this.#file = new LedgerFile(join(home, 'trials', 'ledger.ndjson'));
+    this.#clock = clock;
+  }
+
+  get path(): string {
+    return this.#file.path;
+  }
+
+  entries(): readonly LedgerEntry[] {
+    return this.#file.read();
+  }
+
+  verify(): { readonly last: ChainHead; readonly faults: readonly LedgerFault[] } {
+    return this.#file.verify();
+  }
+
+  /** @param trials parameters of the trials of the run, which do not count as earlier ones */
+  earlierThan(job: BacktestJob, trials: Iterable<ExecutedTrial['params']>): EarlierTrials {
+    const entries = this.entries();
+    const lock = job.lock.digest;
+    const keys = new Set<string>();
+    // The keys of a large sweep take seconds.
+    if (entries.some((entry) => entry.lock === lock)) {
+      for (const params of trials) keys.add(trialKey(params));
+    }
+    return earlierTrials(entries, scopeOf(job), { lock, keys });
+  }
+
+  /** Records the trials that are not recorded yet. The entry is durable when this returns. */
+  record(job: BacktestJob, by: TrialCommand, executed: readonly ExecutedTrial[]): void {
+    const lock = job.lock.digest;
+    this.#file.append(this.#clock(), (entries) => {
+      const known = this.#keysOf(lock, entries);
+      const trials = new Map<string, ExecutedTrial['sharpe']>();
+      for (const { params, sharpe } of executed) {
+        const key = trialKey(params);
+        if (!known.has(key)) trials.set(key, sharpe);
+      }
+      if (trials.size === 0) return undefined;
+      const packed = packTrials(trials);
+      return { kind: 'trials', by, lock, ...scopeOf(job), count: trials.size, trials: packed };
+    });
+  }
+
+  /**
+   * Records a run over a period that is kept from searches.
+   *
+   * @returns the number of times that it was opened, this one included
+   */
+  openHoldout(lock: string, period: TrialScope): number {
+    this.#file.append(this.#clock(), () => ({
+      kind: 'holdout_opened',
+      by: 'backtest',
+      lock,
+      ...period,
+    }));
+    return openingsOf(this.entries(), period).length;
+  }
+
+  /** Keys of the recorded trials of a lock. */
+  #keysOf(lock: string, entries: readonly LedgerEntry[]): ReadonlySet<string> {
+    let known = this.#known;
+    // The file may have been replaced.
+    if (known?.lock !== lock || entries[known.searched - 1] !== known.last) {
+      known = { lock, keys: new Set(), searched: 0, last: undefined };
+    }
+    for (const entry of entries.slice(known.searched)) {
+      if (entry.kind !== 'trials' || entry.lock !== lock) continue;
+      for (const { key } of unpackTrials(entry.trials)) known.keys.add(key);
+    }
+    this.#known = { ...known, searched: entries.length, last: entries.at(-1) };
+    return known.keys;
+  }
+}
+
+/** Keys of the recorded trials of a lock in the first entries of the ledger. */
+interface KnownTrials {
+  readonly lock: string;
+  readonly keys: Set<string>;
+  /** Number of these entries, and the last of them. */
+  readonly searched: number;
+  readonly last: LedgerEntry | undefined;
+}
