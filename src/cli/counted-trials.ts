@@ -1,4 +1,5 @@
 import type { BacktestJob } from '../backtest/job.ts';
+import type { Lock } from '../backtest/summary.ts';
 import { TrialLedger, type TrialCommand } from '../backtest/ledger/trial-ledger.ts';
 import type { ExecutedTrial } from '../backtest/ledger/packed-trials.ts';
 import { ServiceError } from '../base/errors.ts';
@@ -18,10 +19,14 @@ export class CountedTrials {
     this.#message = message;
   }
 
-  /** Returns the job with its earlier trials in the lock. */
-  capture(job: BacktestJob, trials: Iterable<ExecutedTrial['params']>): BacktestJob {
-    const earlier = this.#use((ledger) => ledger.earlierThan(job, trials));
-    return { ...job, lock: { ...job.lock, trials: earlier } };
+  /**
+   * Captures the trials that are recorded now.
+   *
+   * @returns adds them to the lock, except those with the parameters of the run's own trials
+   */
+  capture(job: BacktestJob): (own: Iterable<Pick<ExecutedTrial, 'params'>>) => Lock {
+    const earlierThan = this.#use((ledger) => ledger.capture(job));
+    return (own) => ({ ...job.lock, trials: earlierThan?.(own) });
   }
 
   record(job: BacktestJob, by: TrialCommand, executed: readonly ExecutedTrial[]): void {

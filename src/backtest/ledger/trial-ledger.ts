@@ -35,16 +35,22 @@ export class TrialLedger {
     return this.#file.verify();
   }
 
-  /** @param trials parameters of the trials of the run, which do not count as earlier ones */
-  earlierThan(job: BacktestJob, trials: Iterable<ExecutedTrial['params']>): EarlierTrials {
+  /**
+   * Captures the trials that are recorded now.
+   *
+   * @returns counts those on the data of the job, except trials of its lock with the given parameters
+   */
+  capture(job: BacktestJob): (own: Iterable<Pick<ExecutedTrial, 'params'>>) => EarlierTrials {
     const entries = this.entries();
     const lock = job.lock.digest;
-    const keys = new Set<string>();
-    // The keys of a large sweep take seconds.
-    if (entries.some((entry) => entry.lock === lock)) {
-      for (const params of trials) keys.add(trialKey(params));
-    }
-    return earlierTrials(entries, scopeOf(job), { lock, keys });
+    return (own) => {
+      const keys = new Set<string>();
+      // The keys of a large sweep take seconds.
+      if (entries.some((entry) => entry.lock === lock)) {
+        for (const { params } of own) keys.add(trialKey(params));
+      }
+      return earlierTrials(entries, scopeOf(job), { lock, keys });
+    };
   }
 
   /** Records the trials that are not recorded yet. The entry is durable when this returns. */

@@ -1,5 +1,6 @@
 import type { StrategySource } from '../strategy-source.ts';
 import type { Search } from './plan-search.ts';
+import { SavedTrials, type CountTrials } from './saved-trials.ts';
 import { TrialLog } from './trial-log.ts';
 import { TrialPool, type TrialLimits } from './trial-pool.ts';
 
@@ -7,6 +8,8 @@ export interface SearchOptions extends TrialLimits {
   /** Existing directory with the log of the search, from which it resumes; by default it has no log. */
   readonly directory?: string | undefined;
   readonly signal?: AbortSignal | undefined;
+  /** Called with ended trials before they are logged. */
+  readonly count?: CountTrials | undefined;
   /** Called with the number of trials that have ended: once at the start, then after each trial. */
   readonly onProgress?: ((done: number) => void) | undefined;
 }
@@ -21,29 +24,31 @@ export interface SearchOptions extends TrialLimits {
 export async function runSearch(
   search: Search,
   source: StrategySource,
-  { directory, signal, onProgress, ...limits }: SearchOptions,
+  { directory, signal, count, onProgress, ...limits }: SearchOptions,
 ): Promise<void> {
   const { trials, results, setup } = search;
   const log =
     directory === undefined ? undefined : TrialLog.open(directory, search.digest, results);
   const workers = Math.min(limits.workers, Math.max(1, results.pending.length));
   const pool = new TrialPool(source, setup, { ...limits, workers });
-  const aborted = Promise.withResolvers<never>();
-  const abort = (): void => aborted.reject(signal!.reason as Error);
+  const stopped = Promise.withResolvers<never>();
+  const saved = new SavedTrials(log, count, stopped.reject);
+  const abort = (): void => stopped.reject(signal!.reason as Error);
   try {
     onProgress?.(results.done);
     signal?.throwIfAborted();
     signal?.addEventListener('abort', abort);
     const batch = { indices: results.pending, trial: (index: number) => trials.trial(index) };
     const run = pool.run(batch, (result) => {
-      log?.append(result);
       results.add(result.index, result);
+      saved.add(result);
       onProgress?.(results.done);
     });
-    await Promise.race([run, aborted.promise]);
+    await Promise.race([run, stopped.promise]);
   } finally {
     signal?.removeEventListener('abort', abort);
     await pool.end();
+    saved.save();
     log?.close();
   }
 }

@@ -123,5 +123,6 @@ async function deflateBest(
     // Failed trials count as trials, too.
     results.sharpes(),
     conventions.periods_per_year,
+    job.lock.trials,
   );
 }

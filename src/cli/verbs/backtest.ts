@@ -111,7 +111,7 @@ export const verb = defineVerb({
             catalogueDir: context.settings.catalogue_dir,
           });
     const counted = new CountedTrials(context);
-    const job = counted.capture(prepared, [prepared.params]);
+    const job = { ...prepared, lock: counted.capture(prepared)([prepared]) };
     const runId = newRunId();
     const directory = resolve(
       context.cwd,

@@ -13,6 +13,8 @@ import { watch } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { TrialLedger } from '../../../src/backtest/ledger/trial-ledger.ts';
+import { groupTrials } from '../../../src/backtest/ledger/trial-groups.ts';
 import type { SweepDocument } from '../../../src/backtest/search/sweep-document.ts';
 import { inProcess } from '../../cli/in-process.ts';
 import { BIN, serviceLocal } from '../../cli/service-local.ts';
@@ -125,14 +127,16 @@ describe('a sweep that is interrupted', () => {
   });
 
   test.each(['SIGINT', 'SIGKILL'] as const)(
-    'by %s keeps and resumes its trials',
+    'by %s keeps, counts and resumes its trials',
     async (signal) => {
       rmSync(gate);
       const out = join(directory, `held-${signal}`);
       const log = join(out, 'trials.ndjson');
       // The first line identifies the sweep; the others are trials. Watching begins before any write.
       const appeared = linesAppear(log, 4);
-      const child = spawn(process.execPath, [BIN, 'backtest', 'sweep', ...args, out]);
+      const home = join(directory, `home-${signal}`);
+      const env = { ...process.env, SERVICE_LOCAL_HOME: home };
+      const child = spawn(process.execPath, [BIN, 'backtest', 'sweep', ...args, out], { env });
       const exit = once(child, 'exit') as Promise<[number | null]>;
       await Promise.race([appeared, exit.then(() => Promise.reject(new Error('ended')))]);
       child.kill(signal);
@@ -140,13 +144,16 @@ describe('a sweep that is interrupted', () => {
       expect(code).toBe(signal === 'SIGINT' ? 130 : null);
       expect(linesIn(readFileSync(log, 'utf8'))).toBe(4);
       expect(existsSync(join(out, 'trials.csv'))).toBe(signal === 'SIGINT');
+      const counted = (): number => groupTrials(new TrialLedger(home).entries())[0]!.trials;
+      expect(counted()).toBe(3);
 
       appendFileSync(log, '{"index":11,"metr');
       writeFileSync(gate, '');
-      const rest = await sweep(...args, out, '--json');
+      const rest = await inProcess(['backtest', 'sweep', ...args, out, '--json'], { env });
       expect(rest.code).toBe(0);
       expect(rest.stderr).toContain('resuming: 3 trials are already done');
       expect(JSON.parse(rest.stdout)).toEqual(whole);
+      expect(counted()).toBe(12);
     },
   );
 });

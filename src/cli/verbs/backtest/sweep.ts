@@ -56,6 +56,7 @@ export const verb = defineVerb({
     const { planSearch } = await import('../../../backtest/search/plan-search.ts');
     const { runSearch } = await import('../../../backtest/search/run-search.ts');
     const { finishSweep } = await import('../../../backtest/search/sweep-document.ts');
+    const { CountedTrials } = await import('../../counted-trials.ts');
     const { showSweep } = await import('../../show-backtest.ts');
     const { ownStrategiesOf } = await import('../../own-strategies.ts');
     const { settings } = context;
@@ -78,6 +79,8 @@ export const verb = defineVerb({
     );
     await prepareDirectory(directory);
 
+    const counted = new CountedTrials(context);
+    const lockWith = counted.capture(job);
     const { results } = search;
     let progress: Progress | undefined;
     // From here on, Ctrl-C keeps finished trials; before, it ends the process at once.
@@ -90,6 +93,7 @@ export const verb = defineVerb({
         columnMb: options.memory ?? DEFAULT_COLUMN_MB,
         directory,
         signal,
+        count: (ended) => counted.record(job, 'sweep', ended),
         onProgress: (done) => {
           if (progress === undefined) {
             if (done > 0) context.message(`resuming: ${done} trials are already done`);
@@ -108,7 +112,8 @@ export const verb = defineVerb({
     } finally {
       progress?.stop();
     }
-    const document = await finishSweep(search, directory);
+    const lock = lockWith(results.inOrder());
+    const document = await finishSweep({ ...search, job: { ...job, lock } }, directory);
     if (signal.aborted) {
       failure ??= new ServiceError(
         'interrupted',
