@@ -23,7 +23,7 @@ export const ROWS: Readonly<Record<string, Row>> = {
     script: ['backtest.ts', '1000000', '7'],
   },
   sweep: {
-    what: 'sweep, 174 pairs × 100 k bars, 1 worker',
+    what: 'sweep, 174 pairs × 100 k bars, 1 worker, settled',
     floor: LOOP,
     goal: { atLeast: 0.8 },
     script: ['sweep.ts', '100000', '1'],
