@@ -2,19 +2,10 @@ import { drawdownOf } from '../engine/equity-curve.ts';
 import type { RunResult } from '../engine/run-result.ts';
 import type { Bars } from '../market/bars.ts';
 import { momentsOf } from './deflated-sharpe.ts';
+import type { BenchmarkSeries } from './job.ts';
 import { returnsOf, ROUNDING, sampleEquity } from './returns.ts';
 import { quickStatistics } from './statistics.ts';
 import type { BenchmarkStatistics, Conventions, UndefinedReason } from './summary.ts';
-
-/** A series that a run is compared with instead of its own instruments. */
-export interface BenchmarkSeries {
-  /** As its author named it: a symbol, a file or a dataset of the catalogue. */
-  readonly name: string;
-  /** At least one bar at or before the end of the run. */
-  readonly bars: Bars;
-  /** `barsDigest` of the bars. */
-  readonly digest: string;
-}
 
 /** Buying and holding, as a curve to compare a run with. */
 export interface Benchmark {

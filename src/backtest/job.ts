@@ -6,7 +6,6 @@ import type { Strategy } from '../engine/strategy.ts';
 import type { Signals } from '../engine/model-signals.ts';
 import type { Bars } from '../market/bars.ts';
 import type { UncoveredEdge } from '../market/data-gaps.ts';
-import type { BenchmarkSeries } from './benchmark.ts';
 import type { RunAssertion } from './gates.ts';
 import type { Execute } from './execute.ts';
 import type { Lock } from './summary.ts';
@@ -43,4 +42,14 @@ export interface JobInstrument extends EngineInstrument {
   readonly outsideSessions?: number;
   /** Edges of the window that the bars do not reach. */
   readonly uncovered?: readonly UncoveredEdge[] | undefined;
+}
+
+/** A series that a run is compared with instead of its own instruments. */
+export interface BenchmarkSeries {
+  /** As its author named it: a symbol, a file or a dataset of the catalogue. */
+  readonly name: string;
+  /** At least one bar at or before the end of the run. */
+  readonly bars: Bars;
+  /** `barsDigest` of the bars. */
+  readonly digest: string;
 }

@@ -130,6 +130,13 @@ tbody tr:last-child > * { border-bottom-color: transparent; }
 .plain .group th { padding-top: 1.25rem; font-weight: 650; white-space: normal; }
 .plain tbody:first-of-type .group th { padding-top: 0.25rem; }
 
+.side { white-space: nowrap; }
+.side :is(thead th, tbody:not(:has(.group)) th, tr:not(.group) th):first-child { position: sticky; left: 0; z-index: 1; background: var(--paper); }
+.side .key { margin-right: 0.25rem; }
+.causes { padding-left: 1.25rem; margin-bottom: 0.625rem; overflow-wrap: anywhere; }
+.notes { display: grid; gap: 0.75rem; }
+.notes .judgement { margin: 0; }
+
 .sortable { white-space: nowrap; }
 .sortable thead th { position: sticky; top: 0; z-index: 1; padding: 0; background: var(--panel); }
 .sortable thead button { width: 100%; border: 0; border-radius: 0; padding: 0.375rem 0.75rem; background: none; color: inherit; font-weight: 550; text-align: inherit; white-space: nowrap; }

@@ -1,6 +1,5 @@
 import { resolve } from 'node:path';
-import type { BenchmarkSeries } from '../backtest/benchmark.ts';
-import type { JobInstrument } from '../backtest/job.ts';
+import type { BenchmarkSeries, JobInstrument } from '../backtest/job.ts';
 import { ServiceError } from '../base/errors.ts';
 import { firstAtLeast } from '../base/sorted.ts';
 import { sliceBars } from '../market/bars.ts';

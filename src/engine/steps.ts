@@ -35,7 +35,9 @@ export function* stepsOf(
  * The run's clock: every distinct bar time over all instruments, ascending. One instrument's own
  * times are used as they are, without a copy.
  */
-export function mergeTimes(histories: readonly Bars[]): Float64Array {
+export function mergeTimes(
+  histories: readonly { readonly time: Float64Array; readonly length: number }[],
+): Float64Array {
   if (histories.length === 1) {
     const { time, length } = histories[0]!;
     return time.length === length ? time : time.subarray(0, length);

@@ -12,6 +12,10 @@ import {
   formatPrice,
 } from '../../src/base/format.ts';
 import { html } from '../../src/base/html.ts';
+import { compareRuns } from '../../src/backtest/compare/compare-runs.ts';
+import { overlayCurves } from '../../src/backtest/compare/overlaid-curves.ts';
+import { renderComparison } from '../../src/backtest/compare/render-comparison.ts';
+import { sharedWindow } from '../../src/backtest/compare/shared-window.ts';
 import type { ReportInput } from '../../src/backtest/report/input.ts';
 import { renderReport } from '../../src/backtest/report/report.ts';
 import { renderSweepReport } from '../../src/backtest/report/sweep-report.ts';
@@ -496,15 +500,26 @@ describe('in a browser', { timeout: 30_000 }, () => {
       });
     };
 
+    const hostileComparison = (): string => {
+      const run = syntheticRun({ steps: 300 });
+      const { summary } = run;
+      const bot = { name: HOSTILE, slug: HOSTILE };
+      const lock = { ...summary.lock, data: { [HOSTILE]: HOSTILE } };
+      const hostile = { ...summary, bot, lock, currency: HOSTILE, params: { [HOSTILE]: HOSTILE } };
+      return comparisonOf({ ...run, summary: { ...hostile, run_id: HOSTILE } }, run);
+    };
+
     it.each([
       ['backtest', hostileRun],
       ['sweep', hostileSweep],
+      ['comparison', hostileComparison],
     ])('treat every name as text: %s', async (_, render) => {
       await open(render());
       expect(await page.evaluate(() => (window as { hacked?: unknown }).hacked)).toBeUndefined();
       expect(await page.locator('img, svg').count()).toBe(0);
-      expect(await page.locator('h1').textContent()).toBe(HOSTILE);
-      expect(await page.locator('option').allTextContents()).toContain(HOSTILE);
+      expect(await page.locator('h1').textContent()).toContain(HOSTILE);
+      const names = page.locator('option, td bdi');
+      expect((await names.allTextContents()).join()).toContain(HOSTILE);
     });
 
     it('block all other content', async () => {
@@ -529,6 +544,7 @@ describe('in a browser', { timeout: 30_000 }, () => {
     const pages: [string, string][] = [
       ['backtest', renderReport(syntheticRun({ symbols: ['SPX', 'NDX'] }))],
       ['sweep', renderSweepReport(syntheticSweep(['none', 'trailing']))],
+      ['comparison', comparisonOf(syntheticRun(), syntheticRun({ tradeEvery: 50 }))],
     ];
     describe.each(pages)('%s', (_, source) => {
       it.each(isAtLength ? [360, 768, 2560] : [360])('fits a window of %i px', async (width) => {
@@ -569,6 +585,16 @@ describe('in a browser', { timeout: 30_000 }, () => {
     });
   });
 });
+
+function comparisonOf(...runs: readonly ReportInput[]): string {
+  const stored = runs.map(({ summary, result }) => ({
+    directory: `/runs/${summary.bot.name}`,
+    summary,
+    ...result,
+    trades: result.trades.map((trade) => ({ ...trade, status: 'closed' as const })),
+  }));
+  return renderComparison(compareRuns(stored), overlayCurves(stored, sharedWindow(stored), 500));
+}
 
 function withoutBenchmark(run: ReportInput): ReportInput {
   const { summary, result, drawdown, instruments, currency } = run;

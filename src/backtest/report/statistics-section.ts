@@ -1,6 +1,7 @@
 import { formatNumber, formatPercent } from '../../base/format.ts';
 import { formatFigure, formulaOf, readFigure } from '../../base/format-figure.ts';
 import { RUN_FIGURES, samplingPeriod, type FigureName } from '../../base/run-figures.ts';
+import { FIGURE_GROUPS } from './figure-groups.ts';
 import { UNDEFINED_REASONS } from '../summary.ts';
 import type { Summary } from '../summary.ts';
 import { type Child, html, type Html } from '../../base/html.ts';
@@ -14,34 +15,6 @@ export function showFigure(summary: Summary, name: FigureName): Child {
     >—<span role="note"> Undefined: ${UNDEFINED_REASONS[reason]}.</span></span
   >`;
 }
-
-const GROUPS: Readonly<Record<string, readonly FigureName[]>> = {
-  Equity: ['start_equity', 'end_equity', 'peak_equity'],
-  Return: ['total_return', 'cagr', 'annual_return', 'best_day', 'worst_day'],
-  Risk: [
-    'volatility',
-    'sharpe',
-    'sortino',
-    'calmar',
-    'max_drawdown',
-    'max_drawdown_days',
-    'var_95',
-    'cvar_95',
-  ],
-  Trades: [
-    'trades',
-    'open_trades',
-    'win_rate',
-    'profit_factor',
-    'expectancy',
-    'average_trade',
-    'best_trade',
-    'worst_trade',
-    'sqn',
-    'kelly',
-  ],
-  Costs: ['fees', 'slippage', 'turnover', 'exposure'],
-};
 
 export function statisticsSection(summary: Summary, currency: string): Html {
   const { conventions } = summary;
@@ -57,7 +30,7 @@ export function statisticsSection(summary: Summary, currency: string): Html {
           <th scope="col">Computed as</th>
         </tr>
       </thead>
-      ${Object.entries(GROUPS).map(
+      ${Object.entries(FIGURE_GROUPS).map(
         ([group, names]) =>
           html`<tbody>
             <tr class="group">

@@ -1,13 +1,15 @@
 /// <reference lib="dom" />
 import type * as Charts from 'lightweight-charts';
-import type { ChartData } from './chart-data.ts';
 
 /** Defined by the library's bundle, which the page contains before this function. */
 declare const LightweightCharts: typeof Charts;
 
 /** Returns what both charts need; `renderPage` assigns it to the constant `chartTools` of the page. */
 export function prepareCharts() {
-  const data = JSON.parse(document.querySelector('#data')!.textContent) as ChartData;
+  const data = JSON.parse(document.querySelector('#data')!.textContent) as {
+    /** Whether every instant is at midnight UTC, so that times of day are omitted. */
+    readonly dateOnly: boolean;
+  };
   const { createChart, ColorType, CrosshairMode, PriceScaleMode, TickMarkType } = LightweightCharts;
 
   const percent = (value: number): string => `${(value * 100).toFixed(1).replace('-', '−')}%`;

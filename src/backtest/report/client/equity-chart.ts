@@ -1,5 +1,6 @@
 /// <reference lib="dom" />
 import type * as Charts from 'lightweight-charts';
+import type { ChartData } from './chart-data.ts';
 import type { ChartTools } from './chart-tools.ts';
 
 declare const LightweightCharts: typeof Charts;
@@ -7,12 +8,12 @@ declare const chartTools: ChartTools;
 
 /** Draws `#equity`. */
 export function drawEquity(): void {
-  const { data, percent, amount, instant, color, chartOptions, newChart, paint, showReadings } =
+  const { percent, amount, instant, color, chartOptions, newChart, paint, showReadings } =
     chartTools;
   const { AreaSeries, LineSeries } = LightweightCharts;
   const element = document.querySelector<HTMLElement>('#equity');
   if (element === null) return;
-  const { time, equity, drawdown, benchmark } = data.curve;
+  const { time, equity, drawdown, benchmark } = (chartTools.data as ChartData).curve;
   const chart = newChart(element);
   const points = (column: readonly number[]): Charts.LineData[] =>
     column.map((value, index) => ({ time: time[index] as Charts.UTCTimestamp, value }));

@@ -1,6 +1,6 @@
 /// <reference lib="dom" />
 import type * as Charts from 'lightweight-charts';
-import type { ChartIndicator, ShownTrade } from './chart-data.ts';
+import type { ChartData, ChartIndicator, ShownTrade } from './chart-data.ts';
 import type { ChartSeries } from './chart-series.ts';
 import type { ChartTools } from './chart-tools.ts';
 
@@ -10,8 +10,8 @@ declare const chartSeries: ChartSeries;
 
 /** Draws `#prices` with volume, indicators and trades, and the legend with their toggles. */
 export function drawPrices(): void {
-  const { data, amount, price, instant, color, chartOptions, newChart, paint, showReadings } =
-    chartTools;
+  const { amount, price, instant, color, chartOptions, newChart, paint, showReadings } = chartTools;
+  const data = chartTools.data as ChartData;
   const { createSeriesMarkers, CandlestickSeries, HistogramSeries, LineSeries } = LightweightCharts;
   const element = document.querySelector<HTMLElement>('#prices');
   if (element === null) return;

@@ -1,0 +1,209 @@
+import { DAY } from '../../base/durations.ts';
+import { formatFigure } from '../../base/format-figure.ts';
+import { formatCount, formatCountOf, formatInstant, NO_VALUE } from '../../base/format.ts';
+import { html, type Html, nothing } from '../../base/html.ts';
+import { RUN_FIGURES } from '../../base/run-figures.ts';
+import { chartSection, LOG_BUTTON } from '../report/chart-section.ts';
+import { switchTheme } from '../report/client/switch-theme.ts';
+import { FIGURE_GROUPS } from '../report/figure-groups.ts';
+import { renderPage, THEME_BUTTON } from '../report/render-report.ts';
+import { type ComparisonData, drawComparison } from './client/comparison-chart.ts';
+import type { Comparison, ComparedFigure, ComparedRun, Difference } from './compare-runs.ts';
+import { describeParam, describeTrade, TRADE_LABELS } from './describe-difference.ts';
+import type { OverlaidCurves } from './overlaid-curves.ts';
+
+/** Colors of lines in an order in which neighbors differ clearly. */
+const HUES = [3, 1, 2, 5, 0, 4, 6, 7];
+
+/** Renders a comparison as a self-contained HTML page. */
+export function renderComparison(comparison: Comparison, curves: OverlaidCurves): string {
+  const { runs, notes } = comparison;
+  const dateOnly = curves.time.every((seconds) => (seconds * 1000) % DAY === 0);
+  const labels = runs.map(({ label }) => label);
+  const data: ComparisonData = { ...curves, dateOnly, labels, hues: HUES };
+  return renderPage({
+    title: `${runs.map(({ bot }) => bot.name).join(' and ')} · comparison`,
+    body: html`<main>
+      <header>
+        <div class="topline">
+          <p>Comparison of ${formatCountOf(runs.length, 'backtest')}</p>
+          ${THEME_BUTTON}
+        </div>
+        <h1><bdi>${[...new Set(runs.map(({ bot }) => bot.name))].join(' and ')}</bdi></h1>
+      </header>
+      ${runsSection(runs, dateOnly)} ${notesSection(notes)} ${curvesSection(comparison, curves)}
+      ${figuresSection(comparison, dateOnly)}
+      ${comparison.differences.map((difference) => differenceSection(difference))}
+    </main>`,
+    data,
+    scripts: [switchTheme, drawComparison],
+    charts: true,
+  });
+}
+
+const TRADE_ROWS = Object.keys(TRADE_LABELS) as (keyof typeof TRADE_LABELS)[];
+
+function keyOf(runs: readonly ComparedRun[], index: number): Html {
+  return html`<span class="key line-${HUES[index]!}"></span> ${runs[index]!.label}`;
+}
+
+function runsSection(runs: readonly ComparedRun[], dateOnly: boolean): Html {
+  const day = (text: string): string => formatInstant(Date.parse(text), dateOnly);
+  return html`<section aria-labelledby="runs">
+    <h2 id="runs">Runs</h2>
+    <div class="scroll" tabindex="0" role="region" aria-labelledby="runs">
+      <table class="plain side">
+        <thead>
+          <tr>
+            <th scope="col">Run</th>
+            <th scope="col">Bot</th>
+            <th scope="col">Window, UTC</th>
+            <th scope="col" class="number">Bars</th>
+            <th scope="col">Currency</th>
+            <th scope="col">Parameters</th>
+            <th scope="col">Id</th>
+          </tr>
+        </thead>
+        <tbody>
+          ${runs.map(
+            ({ bot, window, currency, params, run_id }, index) =>
+              html`<tr>
+                <th scope="row">${keyOf(runs, index)}</th>
+                <td><bdi>${bot.name}</bdi></td>
+                <td>${day(window.from)} to ${day(window.to)}</td>
+                <td class="number">${formatCount(window.bars)}</td>
+                <td>${currency ?? NO_VALUE}</td>
+                <td>
+                  <bdi
+                    >${Object.entries(params ?? {})
+                      .map(([name, value]) => `${name} ${value}`)
+                      .join(', ')}</bdi
+                  >
+                </td>
+                <td><code>${run_id}</code></td>
+              </tr>`,
+          )}
+        </tbody>
+      </table>
+    </div>
+  </section>`;
+}
+
+function notesSection(notes: readonly string[]): Html {
+  return notes.length === 0
+    ? nothing
+    : html`<section class="notes">
+        ${notes.map((note) => html`<p class="judgement">${note}</p>`)}
+      </section>`;
+}
+
+function curvesSection({ runs, shared }: Comparison, { time, growth }: OverlaidCurves): Html {
+  const ends = runs.map(({ label }, run) => {
+    const last = growth[run]!.findLast((value) => value !== null) ?? 0;
+    return `${label} ${formatFigure('total_return', last)}`;
+  });
+  const start = shared === null ? 'its own start' : 'the start of the shared window';
+  return chartSection('equity', 'Growth and drawdown', {
+    selector: growth.flat().every((value) => value === null || value > -1) ? LOG_BUTTON : nothing,
+    legend: html`${runs.map((_, index) => html`<span>${keyOf(runs, index)}</span>`)}`,
+    caption: `Growth since ${start}: ${ends.join(', ')}. Below it, the drawdown of each run. Times are in UTC. The chart has ${formatCountOf(time.length, 'point')} of each run; drawdowns are the deepest since the point before.`,
+  });
+}
+
+function figuresSection({ runs, figures, shared }: Comparison, dateOnly: boolean): Html {
+  const rows = (group: readonly string[], of: readonly ComparedFigure[]): Html[] =>
+    of.filter(({ figure }) => group.includes(figure)).map(figureRow);
+  const groups = Object.entries(FIGURE_GROUPS).map(
+    ([title, names]) => [title, rows(names, figures)] as const,
+  );
+  const isSame = new Set(runs.map(({ window }) => `${window.from} ${window.to}`)).size === 1;
+  if (shared !== null && !isSame) {
+    const [from, to] = [shared.from, shared.to].map((at) =>
+      formatInstant(Date.parse(at), dateOnly),
+    );
+    groups.unshift([`Shared window, ${from} to ${to}`, shared.figures.map(figureRow)]);
+  }
+  return html`<section aria-labelledby="figures">
+    <h2 id="figures">Figures</h2>
+    <p class="note">A check mark is at the best value of a row, where one direction is better.</p>
+    <div class="scroll" tabindex="0" role="region" aria-labelledby="figures">
+      <table class="plain side">
+        <thead>
+          <tr>
+            <th scope="col">Figure</th>
+            ${runs.map((_, index) => html`<th scope="col" class="number">${keyOf(runs, index)}</th>`)}
+          </tr>
+        </thead>
+        ${groups
+          .filter(([, own]) => own.length > 0)
+          .map(
+            ([title, own]) =>
+              html`<tbody>
+                <tr class="group">
+                  <th colspan="${runs.length + 1}" scope="rowgroup">${title}</th>
+                </tr>
+                ${own}
+              </tbody>`,
+          )}
+      </table>
+    </div>
+  </section>`;
+}
+
+function figureRow({ figure, values, best }: ComparedFigure): Html {
+  return html`<tr>
+    <th scope="row">${RUN_FIGURES[figure].label}</th>
+    ${values.map((value, index) => {
+      const isBest = best.includes(index);
+      const mark = isBest ? html`<span aria-label="best">✓</span> ` : nothing;
+      return html`<td class="number ${isBest ? 'gain' : ''}">
+        ${mark}${formatFigure(figure, value)}
+      </td>`;
+    })}
+  </tr>`;
+}
+
+function differenceSection({ run, lock, params, trade }: Difference): Html {
+  const id = `difference-${run}`;
+  const causes = [...params.map((param) => describeParam(param, run)), ...lock];
+  return html`<section aria-labelledby="${id}">
+    <h2 id="${id}">A and ${run}: what differs</h2>
+    ${
+      causes.length === 0
+        ? html`<p class="note">The locks are equal.</p>`
+        : html`<ul class="causes">
+            ${causes.map((cause) => html`<li><bdi>${cause}</bdi></li>`)}
+          </ul>`
+    }
+    <p class="note">${describeTrade(trade, run)}</p>
+    ${
+      trade === null
+        ? nothing
+        : html`<div class="scroll" tabindex="0" role="region" aria-labelledby="${id}">
+            <table class="plain side">
+              <thead>
+                <tr>
+                  <th scope="col">Trade ${trade.number}</th>
+                  <th scope="col" class="number">A</th>
+                  <th scope="col" class="number">${run}</th>
+                </tr>
+              </thead>
+              <tbody>
+                ${TRADE_ROWS.map((field) => {
+                  const [label, format] = TRADE_LABELS[field];
+                  const differs = trade.fields.includes(field);
+                  const cell = (row: typeof trade.first): Html =>
+                    html`<td class="number ${differs ? 'loss' : ''}">
+                      ${row === null ? NO_VALUE : format(row)}
+                    </td>`;
+                  return html`<tr>
+                    <th scope="row">${differs ? '≠ ' : ''}${label}</th>
+                    ${cell(trade.first)}${cell(trade.other)}
+                  </tr>`;
+                })}
+              </tbody>
+            </table>
+          </div>`
+    }
+  </section>`;
+}
