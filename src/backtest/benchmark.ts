@@ -1,10 +1,8 @@
-import { drawdownOf } from '../engine/equity-curve.ts';
-import type { RunResult } from '../engine/run-result.ts';
 import type { Bars } from '../market/bars.ts';
+import { curveStatistics, type Curve } from './curve-statistics.ts';
 import { momentsOf } from './deflated-sharpe.ts';
 import type { BenchmarkSeries } from './job.ts';
 import { returnsOf, ROUNDING, sampleEquity } from './returns.ts';
-import { quickStatistics } from './statistics.ts';
 import type { BenchmarkStatistics, Conventions, UndefinedReason } from './summary.ts';
 
 /** Buying and holding, as a curve to compare a run with. */
@@ -14,8 +12,6 @@ export interface Benchmark {
   /** Equity at each step of the run. */
   readonly equity: Float64Array;
 }
-
-type Curve = Pick<RunResult, 'time' | 'equity' | 'initialCash'>;
 
 export function benchmarkOf(
   job: {
@@ -74,24 +70,9 @@ export function compareWithBenchmark(
   conventions: Conventions,
 ): BenchmarkComparison {
   const { time, initialCash } = run;
-  const held = quickStatistics(
-    {
-      steps: time.length,
-      time,
-      equity,
-      drawdown: drawdownOf(initialCash, time, equity),
-      initialCash,
-      trades: [],
-      tradeOutcomes: { pnl: new Float64Array(), return: new Float64Array() },
-      openTrades: [],
-      fees: 0,
-      slippage: 0,
-      tradedNotional: 0,
-      stepsInMarket: time.length,
-    },
-    conventions,
-  );
-  const relative = relativeFigures(run, { time, equity, initialCash }, conventions);
+  const curve: Curve = { time, equity, initialCash };
+  const held = curveStatistics(curve, conventions);
+  const relative = relativeFigures(run, curve, conventions);
   const reasons: Record<string, UndefinedReason> = {};
   const settled = {} as Record<keyof Relative, number | null>;
   for (const name of RELATIVE_FIGURES) {

@@ -3,9 +3,9 @@ import { readFigure } from '../../base/format-figure.ts';
 import { formatInstant, formatNumber } from '../../base/format.ts';
 import { RUN_FIGURES, type FigureName } from '../../base/run-figures.ts';
 import type { RunFigure } from '../../base/run-figure.ts';
+import { curveStatistics } from '../curve-statistics.ts';
 import { driftOf } from '../lock-drift.ts';
 import { FIGURE_GROUPS } from '../report/figure-groups.ts';
-import { quickStatistics } from '../statistics.ts';
 import type { Summary } from '../summary.ts';
 import { cutTo, sharedWindow, type Window } from './shared-window.ts';
 import type { StoredRun, StoredTrade } from './stored-run.ts';
@@ -167,12 +167,7 @@ function compareFigure(
 }
 
 function sharedFigures(runs: readonly StoredRun[], window: Window): ComparedFigure[] {
-  const blocks = runs.map((run) => {
-    const curve = cutTo(run, window);
-    const none = { trades: [], openTrades: [], fees: 0, slippage: 0, tradedNotional: 0 };
-    const steps = curve.time.length;
-    return quickStatistics({ ...curve, ...none, steps, stepsInMarket: 0 }, run.summary.conventions);
-  });
+  const blocks = runs.map((run) => curveStatistics(cutTo(run, window), run.summary.conventions));
   return SHARED_FIGURES.map((name) => compareFigure(name, blocks, true));
 }
 

@@ -1,4 +1,5 @@
 import { firstAtLeast } from '../../base/sorted.ts';
+import type { Curve } from '../curve-statistics.ts';
 import type { StoredRun } from './stored-run.ts';
 
 /** First and last instant, both included, ms since the epoch. */
@@ -6,8 +7,6 @@ export interface Window {
   readonly from: number;
   readonly to: number;
 }
-
-type Curve = Pick<StoredRun, 'time' | 'equity'> & { readonly initialCash: number };
 
 /** The time that all runs cover; undefined if that is less than two steps of any of them. */
 export function sharedWindow(runs: readonly Pick<StoredRun, 'time'>[]): Window | undefined {

@@ -42,7 +42,8 @@ export const verb = defineVerb({
     const { overlayCurves } = await import('../../../backtest/compare/overlaid-curves.ts');
     const { renderComparison } = await import('../../../backtest/compare/render-comparison.ts');
     const { sharedWindow } = await import('../../../backtest/compare/shared-window.ts');
-    const { prepareDirectory, writeText } = await import('../../../backtest/run-files.ts');
+    const { prepareDirectory } = await import('../../../backtest/run-files.ts');
+    const { writeText } = await import('../../../backtest/write-text.ts');
     const { showRunComparison } = await import('../../show-run-comparison.ts');
 
     const { cwd, settings, signal } = context;
