@@ -100,6 +100,7 @@ export function outcomeOf(
     ambiguity: { bars: result.ambiguousBars },
     margin_calls: result.marginCalls,
     deflated_sharpe: deflated.deflated_sharpe,
+    ...(job.holdout && { holdout: job.holdout }),
   };
   return {
     result,

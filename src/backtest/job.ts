@@ -9,6 +9,7 @@ import type { UncoveredEdge } from '../market/data-gaps.ts';
 import type { RunAssertion } from './gates.ts';
 import type { Execute } from './execute.ts';
 import type { Lock } from './summary.ts';
+import type { Holdout } from './windows/keep-holdout.ts';
 
 export interface BacktestJob {
   readonly bot: { readonly name: string; readonly slug: string };
@@ -30,6 +31,8 @@ export interface BacktestJob {
   readonly historyNeeds?: readonly HistoryNeed[] | undefined;
   /** Outputs of the spec's models for these bars, if it has models. */
   readonly signals?: Signals | undefined;
+  /** Absent if the spec declares none. */
+  readonly holdout?: Holdout | undefined;
   readonly assertions: readonly RunAssertion[];
 }
 

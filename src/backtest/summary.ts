@@ -1,4 +1,5 @@
 import type { EarlierTrials } from './ledger/earlier-trials.ts';
+import type { Holdout } from './windows/keep-holdout.ts';
 /**
  * `summary.json`, which `backtest --json` prints, too. Percentages are shares (0.12 is 12 %), drawdowns
  * are negative, times are RFC 3339 in UTC, and money is in the account currency. An undefined statistic
@@ -51,6 +52,8 @@ export interface Summary {
   readonly margin_calls: number;
   /** Absent if the run is not counted in a trial ledger. */
   readonly deflated_sharpe?: RunDeflatedSharpe | undefined;
+  /** Absent if the spec declares none. */
+  readonly holdout?: Holdout | undefined;
   readonly gates: readonly Gate[];
   readonly findings: readonly Finding[];
   /** Names of the files of the run, sorted. Absent in summaries of earlier versions. */

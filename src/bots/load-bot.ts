@@ -147,6 +147,7 @@ export interface Overrides {
   readonly to: string | undefined;
   readonly columns?: ColumnNames | undefined;
   readonly repair?: 'drop' | undefined;
+  readonly holdout?: string | undefined;
 }
 
 /**
@@ -166,7 +167,7 @@ export function loadBot(file: string, overrides?: Overrides, load?: LoadModule):
   });
 }
 
-function override(bot: Bot, { params, from, to, columns, repair }: Overrides): Bot {
+function override(bot: Bot, { params, from, to, columns, repair, holdout }: Overrides): Bot {
   const { data, strategy } = bot.spec.spec;
   const window = { from: from ?? data.from, to: to ?? data.to };
   parseWindowOptions(window.from, window.to);
@@ -185,7 +186,11 @@ function override(bot: Bot, { params, from, to, columns, repair }: Overrides): B
   const combination = combinationFault(bot.strategy, resolved.values);
   if (combination !== undefined) throw new ServiceError('usage', `--param: ${combination}`);
 
-  const read = { ...(columns && { columns }), ...(repair && { repair }) };
+  const read = {
+    ...(columns && { columns }),
+    ...(repair && { repair }),
+    ...(holdout && { holdout }),
+  };
   const patch = Object.keys(read).length === 0 ? {} : { spec: { data: read } };
   const document = withChanges(bot.document, { ...window, params: changed, patch });
   const spec = botSpecSchema.safeParse(document);

@@ -3,6 +3,7 @@ import { gatesOfSpec } from '../backtest/gates.ts';
 import type { RunAssertion } from '../backtest/gates.ts';
 import type { BacktestJob, JobInstrument } from '../backtest/job.ts';
 import { lockOf } from '../backtest/lock.ts';
+import { keepHoldout } from '../backtest/windows/keep-holdout.ts';
 import type { StrategySource } from '../backtest/strategy-source.ts';
 import type { ModelsLock } from '../backtest/summary.ts';
 import type { EngineConfig } from '../engine/config.ts';
@@ -10,6 +11,7 @@ import type { History } from '../engine/history-need.ts';
 import { ENGINE_VERSION } from '../engine/version.ts';
 import { ServiceError } from '../base/errors.ts';
 import { followedBy, sliceBars } from '../market/bars.ts';
+import { formatTime } from '../market/bar-time.ts';
 import { barsDigest } from '../market/digest.ts';
 import { loadDataset, type Dataset } from '../market/load-dataset.ts';
 import { usesVolume } from './models/features.ts';
@@ -23,6 +25,8 @@ export interface PrepareOptions {
   readonly catalogueDir: string;
   /** Gates that apply in addition to the spec's. */
   readonly assertions: readonly RunAssertion[];
+  /** Includes the period that `data.holdout` keeps from searches. */
+  readonly opensHoldout?: boolean | undefined;
   /** Replaces reading from disk, so that runs can share data. */
   readonly load?: typeof loadDataset | undefined;
 }
@@ -89,22 +93,28 @@ export async function prepare(bot: Bot, options: PrepareOptions): Promise<Prepar
     outside: bot.outside,
   });
   const { name, slug } = bot.spec.metadata;
-  return {
-    notes: [...bot.notes, ...mergeNotes(notes)],
-    job: {
-      bot: { name, slug },
-      currency: universe.currency,
-      lock,
-      strategy: bot.strategy,
-      execute: bot.execute,
-      params: bot.params,
-      config,
-      barMs,
-      instruments,
-      historyNeeds: data.from === undefined ? undefined : historyNeedsOf(bot, barMs, histories),
-      assertions: [...gatesOfSpec(metrics), ...options.assertions],
-    },
+  const whole: BacktestJob = {
+    bot: { name, slug },
+    currency: universe.currency,
+    lock,
+    strategy: bot.strategy,
+    execute: bot.execute,
+    params: bot.params,
+    config,
+    barMs,
+    instruments,
+    historyNeeds: data.from === undefined ? undefined : historyNeedsOf(bot, barMs, histories),
+    assertions: [...gatesOfSpec(metrics), ...options.assertions],
   };
+  const isOpen = options.opensHoldout ?? false;
+  const job = data.holdout === undefined ? whole : keepHoldout(whole, data.holdout, isOpen);
+  return { notes: [...bot.notes, ...mergeNotes(notes), ...holdoutNotes(job)], job };
+}
+
+function holdoutNotes({ holdout }: BacktestJob): string[] {
+  if (holdout === undefined || holdout.is_open) return [];
+  const [from, to] = [holdout.from, holdout.to].map((time) => formatTime(Date.parse(time)));
+  return [`the last ${holdout.period}, ${from} to ${to}, is held out and not part of this run`];
 }
 
 /** Merges equal notes of several symbols into one. */

@@ -89,6 +89,13 @@ export const dataSchema = z
     to: time
       .optional()
       .describe('Last UTC day (inclusive) or time to use. Default: the end of the data.'),
+    holdout: z
+      .string()
+      .regex(/^[1-9]\d{0,3}(y|mo|w|d)$/, 'must be a number and a unit: 1y, 6mo, 2w or 5d')
+      .optional()
+      .describe(
+        'Last part of the data that runs leave out, such as 1y; backtest --open-holdout includes it.',
+      ),
     columns: columnsSchema.optional(),
     repair: z
       .literal('drop')

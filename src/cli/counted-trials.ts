@@ -2,6 +2,7 @@ import type { BacktestJob } from '../backtest/job.ts';
 import type { Lock } from '../backtest/summary.ts';
 import { TrialLedger, type TrialCommand } from '../backtest/ledger/trial-ledger.ts';
 import type { ExecutedTrial } from '../backtest/ledger/packed-trials.ts';
+import type { Holdout } from '../backtest/windows/keep-holdout.ts';
 import { ServiceError } from '../base/errors.ts';
 import type { Context } from './verb.ts';
 
@@ -27,6 +28,15 @@ export class CountedTrials {
   capture(job: BacktestJob): (own: Iterable<Pick<ExecutedTrial, 'params'>>) => Lock {
     const earlierThan = this.#use((ledger) => ledger.capture(job));
     return (own) => ({ ...job.lock, trials: earlierThan?.(own) });
+  }
+
+  /**
+   * Records a job that opens its holdout, and returns the use of the holdout so far.
+   * @throws ServiceError if the opening cannot be recorded
+   */
+  useHoldout(job: BacktestJob): Holdout | undefined {
+    if (job.holdout?.is_open) return this.#ledger.openHoldout(job, job.holdout);
+    return this.#use((ledger) => ledger.holdoutOf(job)) ?? job.holdout;
   }
 
   record(job: BacktestJob, by: TrialCommand, executed: readonly ExecutedTrial[]): void {

@@ -1,3 +1,4 @@
+import { parseSpan } from '../base/calendar-span.ts';
 import { ServiceError } from '../base/errors.ts';
 import { BAR_COLUMNS } from '../market/bars.ts';
 import type { ColumnNames } from '../market/header.ts';
@@ -10,6 +11,15 @@ export const DATA_OPTIONS = {
     parse: parseColumns,
   },
   repair: { value: 'how', description: 'drop: skip bad rows of the data', choices: ['drop'] },
+} as const;
+
+/** For verbs that run a bot; `prepare` then leaves the period out. */
+export const HOLDOUT_OPTION = {
+  holdout: {
+    value: 'period',
+    description: 'last part of the data to leave out, such as 1y, which overrides the spec',
+    parse: (text: string): string => parseSpan(text).text,
+  },
 } as const;
 
 function parseColumns(text: string): ColumnNames {

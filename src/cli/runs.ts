@@ -18,6 +18,7 @@ interface OverrideOptions {
   readonly to: string | undefined;
   readonly columns: ColumnNames | undefined;
   readonly repair: 'drop' | undefined;
+  readonly holdout: string | undefined;
 }
 
 /** Returns a unique id that sorts by time: `20261120T070512Z-3f9a2c`. */
@@ -26,7 +27,14 @@ export function newRunId(): string {
   return `${instant}-${randomBytes(3).toString('hex')}`;
 }
 
-export function overridesOf({ param, ...data }: OverrideOptions): Overrides {
+export function overridesOf({
+  param,
+  from,
+  to,
+  columns,
+  repair,
+  holdout,
+}: OverrideOptions): Overrides {
   const params = param.map((text): [string, string] => {
     const { name, texts } = parseAxis(text);
     if (texts.length !== 1) {
@@ -36,8 +44,7 @@ export function overridesOf({ param, ...data }: OverrideOptions): Overrides {
     }
     return [name, texts[0]!];
   });
-  const { from, to, columns, repair } = data;
-  return { params: Object.fromEntries(params), from, to, columns, repair };
+  return { params: Object.fromEntries(params), from, to, columns, repair, holdout };
 }
 
 const formatColumns = (columns: ColumnNames): string =>
@@ -55,7 +62,19 @@ const formatColumns = (columns: ColumnNames): string =>
 export async function compareRuns(
   context: Context,
   spec: string,
-  { param, from, to, columns, repair, sealed }: OverrideOptions & { readonly sealed: boolean },
+  {
+    param,
+    from,
+    to,
+    columns,
+    repair,
+    holdout,
+    sealed,
+    openHoldout,
+  }: OverrideOptions & {
+    readonly sealed: boolean;
+    readonly openHoldout: boolean;
+  },
   directory: string,
 ): Promise<number> {
   const again = await mkdtemp(join(tmpdir(), 'service-local-again-'));
@@ -72,18 +91,26 @@ export async function compareRuns(
         'backtest',
         spec,
         '--quiet',
-        `--out=${again}`,
+        `--out=${join(again, 'run')}`,
         `--catalogue-dir=${catalogue}`,
         `--strategy-timeout-seconds=${timeout}`,
         `--strategy-memory=${memory}`,
         ...(sealed ? ['--sealed'] : []),
         ...param.map((value) => `--param=${value}`),
+        ...(openHoldout ? ['--open-holdout'] : []),
         ...(from === undefined ? [] : [`--from=${from}`]),
         ...(to === undefined ? [] : [`--to=${to}`]),
         ...(columns === undefined ? [] : [`--columns=${formatColumns(columns)}`]),
         ...(repair === undefined ? [] : [`--repair=${repair}`]),
+        ...(holdout === undefined ? [] : [`--holdout=${holdout}`]),
       ],
-      { cwd: context.cwd, stdio: ['ignore', 'ignore', 'inherit'], signal: context.signal },
+      {
+        cwd: context.cwd,
+        // A home of its own, in which it counts as a trial, because this one is counted already.
+        env: { ...context.io.env, SERVICE_LOCAL_HOME: join(again, 'home') },
+        stdio: ['ignore', 'ignore', 'inherit'],
+        signal: context.signal,
+      },
     );
     const [code] = (await once(child, 'exit')) as [number | null];
     // Exit code 5 means that a gate was not met, but the events were written.
@@ -94,7 +121,7 @@ export async function compareRuns(
     }
     const difference = await firstDifference(
       join(directory, 'events.ndjson'),
-      join(again, 'events.ndjson'),
+      join(again, 'run', 'events.ndjson'),
     );
     if (typeof difference === 'number') return difference;
     throw new ServiceError(

@@ -1,18 +1,7 @@
-import type {
-  Conventions,
-  Finding,
-  Gate,
-  RunDeflatedSharpe,
-  Summary,
-} from '../backtest/summary.ts';
+import { describeLuck } from '../backtest/ledger/describe-luck.ts';
+import type { Conventions, Finding, Gate, Summary } from '../backtest/summary.ts';
 import type { SweepDocument } from '../backtest/search/sweep-document.ts';
-import {
-  formatCount,
-  formatCountOf,
-  formatPercent,
-  formatRatio,
-  NO_VALUE,
-} from '../base/format.ts';
+import { formatCountOf, formatPercent, formatRatio, NO_VALUE } from '../base/format.ts';
 import { formatFigure, readFigure } from '../base/format-figure.ts';
 import { RUN_FIGURES, SWEEP_FIGURES, type FigureName } from '../base/run-figures.ts';
 import { formatTime } from '../market/bar-time.ts';
@@ -51,9 +40,9 @@ export function showSummary(out: Output, summary: Summary): void {
     out.line();
     out.line(formatBenchmark(summary, summary.benchmark.name));
   }
-  if (summary.deflated_sharpe !== undefined) {
+  for (const sentence of describeLuck(summary)) {
     out.line();
-    out.line(formatTrials(summary.deflated_sharpe));
+    out.line(sentence);
   }
   out.line();
   out.line(out.style.dim(formatConventions(summary.conventions)));
@@ -67,19 +56,6 @@ export function showSummary(out: Output, summary: Summary): void {
   if (summary.profile !== undefined) showProfile(out, summary.profile);
   showFindings(out, summary.findings);
   showGates(out, summary.gates);
-}
-
-function formatTrials({
-  trials,
-  probability,
-  expected_max_sharpe: luck,
-}: RunDeflatedSharpe): string {
-  const trial = `Trial ${formatCount(trials)} on these data`;
-  if (probability === null || luck === null) return `${trial}.`;
-  return (
-    `${trial}: without skill, the best of them would have a Sharpe ratio of about ${formatRatio(luck)}. ` +
-    `Deflated Sharpe ratio: ${formatPercent(probability)}, the probability that this one is above that.`
-  );
 }
 
 export function showSweep(out: Output, document: SweepDocument, top: number): void {

@@ -1,5 +1,5 @@
 import type { BacktestJob } from '../job.ts';
-import type { LedgerRecord, OpeningRecord, TrialScope } from './ledger-entry.ts';
+import type { LedgerRecord, TrialScope } from './ledger-entry.ts';
 import { unpackTrials } from './packed-trials.ts';
 
 /** Trials of a family on the data of a run when it started, without those of the run itself. */
@@ -69,11 +69,4 @@ export function earlierTrials(
     sharpe_mean: sharpes === 0 ? null : mean,
     sharpe_variance: sharpes < 2 ? null : squares / (sharpes - 1),
   };
-}
-
-/** Openings of a period that is kept from searches, or of one that overlaps it. */
-export function openingsOf(records: Iterable<LedgerRecord>, period: TrialScope): OpeningRecord[] {
-  return [...records].filter(
-    (record) => record.kind === 'holdout_opened' && areTogether(record, period),
-  ) as OpeningRecord[];
 }

@@ -1,8 +1,10 @@
 import { join } from 'node:path';
 import type { ChainHead } from '../../base/hash-chain.ts';
 import type { BacktestJob } from '../job.ts';
-import { earlierTrials, openingsOf, scopeOf, type EarlierTrials } from './earlier-trials.ts';
-import type { LedgerEntry, LedgerFault, TrialScope } from './ledger-entry.ts';
+import type { Holdout } from '../windows/keep-holdout.ts';
+import { earlierTrials, scopeOf, type EarlierTrials } from './earlier-trials.ts';
+import { openingOf, withUse } from './holdout-use.ts';
+import type { LedgerEntry, LedgerFault } from './ledger-entry.ts';
 import { LedgerFile } from './ledger-file.ts';
 import { packTrials, trialKey, unpackTrials, type ExecutedTrial } from './packed-trials.ts';
 
@@ -69,19 +71,17 @@ export class TrialLedger {
     });
   }
 
-  /**
-   * Records a run over a period that is kept from searches.
-   *
-   * @returns the number of times that it was opened, this one included
-   */
-  openHoldout(lock: string, period: TrialScope): number {
-    this.#file.append(this.#clock(), () => ({
-      kind: 'holdout_opened',
-      by: 'backtest',
-      lock,
-      ...period,
-    }));
-    return openingsOf(this.entries(), period).length;
+  /** Records a run over its holdout, and returns the holdout with this opening. */
+  openHoldout(job: BacktestJob, holdout: Holdout): Holdout {
+    const record = openingOf(job, holdout, 'backtest');
+    this.#file.append(this.#clock(), () => record);
+    return withUse(holdout, this.entries(), record);
+  }
+
+  /** Returns the holdout of a job with its openings and trials so far. */
+  holdoutOf(job: BacktestJob): Holdout | undefined {
+    const { holdout } = job;
+    return holdout && withUse(holdout, this.entries(), openingOf(job, holdout, 'backtest'));
   }
 
   /** Keys of the recorded trials of a lock. */

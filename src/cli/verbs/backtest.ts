@@ -4,7 +4,7 @@ import { PROFILES } from '../../backtest/profiles.ts';
 import { parseAssertion } from '../../backtest/gates.ts';
 import { ServiceError } from '../../base/errors.ts';
 import { gateFailure } from '../gate-failure.ts';
-import { DATA_OPTIONS } from '../data-options.ts';
+import { DATA_OPTIONS, HOLDOUT_OPTION } from '../data-options.ts';
 import type { Lock } from '../../backtest/summary.ts';
 import { defineVerb, type Answer } from '../verb.ts';
 
@@ -27,6 +27,8 @@ export const verb = defineVerb({
     from: { value: 'date', description: 'first day, which overrides the spec' },
     to: { value: 'date', description: 'last day, which overrides the spec' },
     ...DATA_OPTIONS,
+    ...HOLDOUT_OPTION,
+    openHoldout: { description: 'run over the holdout, too, and record that in the trial ledger' },
     out: { value: 'dir', description: 'directory for the result files', complete: 'directory' },
     equity: {
       value: 'format',
@@ -83,8 +85,13 @@ export const verb = defineVerb({
 
     const file = resolve(context.cwd, args.file);
     const bot = loadBot(file, overridesOf(options), await loaderOf(context, file, options));
-    const { param, from, to, columns, repair } = options;
-    const isOverridden = [...param, from, to, columns, repair].some(Boolean);
+    const { param, from, to, columns, repair, holdout } = options;
+    const isOverridden = [...param, from, to, columns, repair, holdout].some(Boolean);
+    if (options.openHoldout && bot.spec.spec.data.holdout === undefined) {
+      throw new ServiceError('usage', '--open-holdout needs a holdout, but the bot declares none', {
+        remedy: 'Set data.holdout in the bot file, or use --holdout, for example --holdout 1y.',
+      });
+    }
     if (options.writeLock && isOverridden) {
       throw new ServiceError(
         'usage',
@@ -100,6 +107,7 @@ export const verb = defineVerb({
     const { job: prepared, notes } = await prepare(bot, {
       catalogueDir: context.settings.catalogue_dir,
       assertions: options.assert,
+      opensHoldout: options.openHoldout,
     });
     for (const note of notes) context.message(`note: ${note}`);
     const benchmark =
@@ -111,7 +119,6 @@ export const verb = defineVerb({
             catalogueDir: context.settings.catalogue_dir,
           });
     const counted = new CountedTrials(context);
-    const job = { ...prepared, lock: counted.capture(prepared)([prepared]) };
     const runId = newRunId();
     const directory = resolve(
       context.cwd,
@@ -119,6 +126,8 @@ export const verb = defineVerb({
     );
     // From here on, Ctrl-C ends the run gracefully.
     const { signal } = context;
+    const lock = counted.capture(prepared)([prepared]);
+    const job = { ...prepared, lock };
     const total = Math.max(...job.instruments.map(({ bars }) => bars.length));
     const progress = context.progress('backtest', total);
     let outcome;
@@ -128,7 +137,7 @@ export const verb = defineVerb({
       if (options.verifyLock) await verifyLock(file, job.lock, isOverridden);
       const signals = await signalsOver(bot.models, job.instruments, signal);
       outcome = await backtest(
-        { ...job, signals, benchmark },
+        { ...job, signals, benchmark, holdout: counted.useHoldout(job) },
         {
           runId,
           profile: options.profile,
@@ -147,8 +156,8 @@ export const verb = defineVerb({
     // Recorded before anyone can see the result.
     const { sharpe } = outcome.summary.risk;
     counted.record(job, 'backtest', [{ params: job.params, sharpe }]);
-    const lock = withOutside(job.lock, outcome.traces?.outside);
-    const marked = { ...outcome, summary: { ...outcome.summary, lock } };
+    const usedLock = withOutside(lock, outcome.traces?.outside);
+    const marked = { ...outcome, summary: { ...outcome.summary, lock: usedLock } };
     const { summary, report } = await writeRun(directory, job, marked, {
       hasEquityCsv: options.equity === 'csv',
     });
@@ -171,7 +180,7 @@ export const verb = defineVerb({
       context.message(`deterministic: two processes produced the same ${events} events`);
     }
     if (options.verifyLock) context.message(`the lock holds: ${lockPath(file)}`);
-    if (options.writeLock) context.message(`lock: ${await writeLock(file, lock)}`);
+    if (options.writeLock) context.message(`lock: ${await writeLock(file, usedLock)}`);
 
     return answer;
   },
@@ -195,7 +204,7 @@ async function verifyLock(file: string, own: Lock, isOverridden: boolean): Promi
     `the run differs from the lock${overrides}: ${drift.join('; ')}`,
     {
       remedy: isOverridden
-        ? 'Omit --param, --from, --to, --columns and --repair, or undo the other changes.'
+        ? 'Omit --param, --from, --to, --columns, --repair and --holdout, or undo the other changes.'
         : 'Undo the change, or accept it with --write-lock.',
     },
   );

@@ -49,7 +49,9 @@ test('backtests and sweeps of a bot count together, and repeated ones once', asy
   expect(last.lock.trials).toMatchObject({ count: 5, sharpe_count: 5 });
   expect(last.deflated_sharpe?.trials).toBe(6);
   expect(last.deflated_sharpe?.probability).toBeGreaterThan(0);
-  expect(readFileSync(join(home, 'run/report.html'), 'utf8')).toContain('Trial 6 on these data.');
+  expect(readFileSync(join(home, 'run/report.html'), 'utf8')).toContain(
+    'Trial 6 on these data: without skill',
+  );
   expect(await groups()).toMatchObject([
     { family: 'sma_crossover', symbols: ['SPX'], bar_ms: 86_400_000, trials: 6 },
   ]);

@@ -2,7 +2,7 @@ import { totalmem } from 'node:os';
 import { resolve } from 'node:path';
 import { parseAxis } from '../../../backtest/search/grid.ts';
 import { ServiceError } from '../../../base/errors.ts';
-import { DATA_OPTIONS } from '../../data-options.ts';
+import { DATA_OPTIONS, HOLDOUT_OPTION } from '../../data-options.ts';
 import type { Progress } from '../../output.ts';
 import { defineVerb } from '../../verb.ts';
 
@@ -27,6 +27,7 @@ export const verb = defineVerb({
     from: { value: 'date', description: 'first day, which overrides the spec' },
     to: { value: 'date', description: 'last day, which overrides the spec' },
     ...DATA_OPTIONS,
+    ...HOLDOUT_OPTION,
     out: { value: 'dir', description: 'directory for the result files', complete: 'directory' },
     memory: {
       value: 'size',
@@ -61,8 +62,8 @@ export const verb = defineVerb({
     const { ownStrategiesOf } = await import('../../own-strategies.ts');
     const { settings } = context;
 
-    const { from, to, columns, repair } = options;
-    const overrides = { params: {}, from, to, columns, repair };
+    const { from, to, columns, repair, holdout } = options;
+    const overrides = { params: {}, from, to, columns, repair, holdout };
     const strategies = ownStrategiesOf(context);
     const bot = loadBot(resolve(context.cwd, args.file), overrides, strategies.load);
     const { job: prepared, notes } = await prepare(bot, {
