@@ -160,7 +160,7 @@ function paint(text: string, color: (text: string) => string): Cell {
   return { text, paint: color };
 }
 
-function formatWindow({ from, to, bars }: Summary['window']): string {
+export function formatWindow({ from, to, bars }: Summary['window']): string {
   const [first, last] = [from, to].map((instant) => formatTime(Date.parse(instant)));
   return `${first} to ${last}, ${formatCountOf(bars, 'bar')}`;
 }

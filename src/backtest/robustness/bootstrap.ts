@@ -151,7 +151,7 @@ function resample(
   const ratios = MEAN_FIGURES.map(() => new Float64Array(resamples));
   const drawdowns = new Float64Array(resamples);
   const equity = new Float64Array(n);
-  // Of each block: the sums of the four terms, and the number of returns.
+  // For each block, the sums of the four terms and the number of returns.
   const width = TERMS + 1;
   const blocks = new Float64Array(width * n);
   for (let draw = 0; draw < resamples; draw++) {

@@ -1,0 +1,206 @@
+import {
+  formatCount,
+  formatInstant,
+  formatNumber,
+  formatRatio,
+  NO_VALUE,
+} from '../../base/format.ts';
+import { formatFigure } from '../../base/format-figure.ts';
+import { html, type Html, nothing } from '../../base/html.ts';
+import { RUN_FIGURES, SWEEP_FIGURES } from '../../base/run-figures.ts';
+import type { Histogram, RobustnessDocument } from '../robustness/robustness-document.ts';
+import {
+  formatRobustness,
+  ROBUSTNESS_FIGURE_NAMES,
+  ROBUSTNESS_FIGURES,
+  type RobustnessFigureName,
+  type Variant,
+} from '../robustness/robustness-figures.ts';
+import { switchTheme } from './client/switch-theme.ts';
+import { renderPage, THEME_BUTTON } from './render-report.ts';
+
+export function renderRobustnessReport(document: RobustnessDocument): string {
+  return renderPage({
+    title: `${document.bot.name} · robustness`,
+    body: html`<main>
+      ${heading(document)} ${figuresSection(document)} ${permutationSection(document)}
+      ${overfittingSection(document)} ${runsSection(document)}
+    </main>`,
+    data: null,
+    scripts: [switchTheme],
+    charts: false,
+  });
+}
+
+function heading({ bot, version, window, chosen, trials, seed, gates }: RobustnessDocument): Html {
+  const day = (text: string): string => formatInstant(Date.parse(text), true);
+  const params = Object.entries(chosen.params).map(([name, value]) => `${name} ${value}`);
+  return html`<header>
+    <div class="topline">
+      <p>Robustness</p>
+      ${THEME_BUTTON}
+    </div>
+    <h1><bdi>${bot.name}</bdi></h1>
+    <p class="facts">
+      <span>${day(window.from)} to ${day(window.to)}</span>
+      <span>${formatCount(window.bars)} bars</span>
+      <span>${trials.total > 1 ? `Best of ${formatCount(trials.total)} trials` : 'One trial'}</span>
+      <span><bdi>${params.join(', ')}</bdi></span>
+      <span>Seed ${seed}</span>
+      <span>Version <code title="${version}">${version.slice(0, 12)}</code></span>
+    </p>
+    ${
+      gates.length === 0
+        ? nothing
+        : html`<ul class="verdict">
+            ${gates.map(
+              ({ name, op, threshold, pass }) =>
+                html`<li class="${pass ? 'pass' : 'fail'}">
+                  ${name} ${op} ${threshold} ${pass ? 'met' : 'not met'}
+                </li>`,
+            )}
+          </ul>`
+    }
+  </header>`;
+}
+
+function figuresSection({ figures }: RobustnessDocument): Html {
+  const row = (name: RobustnessFigureName): Html => {
+    const { value, explanation } = figures[name];
+    return html`<tr>
+      <th scope="row">${ROBUSTNESS_FIGURES[name].label}</th>
+      <td class="number">${value === null ? NO_VALUE : formatRobustness(name, value)}</td>
+      <td class="how">${explanation}</td>
+    </tr> `;
+  };
+  return html`<section aria-labelledby="figures">
+    <h2 id="figures">Is it luck?</h2>
+    <table class="plain stack">
+      <thead>
+        <tr>
+          <th scope="col">Figure</th>
+          <th scope="col" class="number">Value</th>
+          <th scope="col">Meaning</th>
+        </tr>
+      </thead>
+      <tbody>
+        ${ROBUSTNESS_FIGURE_NAMES.map(row)}
+      </tbody>
+    </table>
+  </section>`;
+}
+
+function permutationSection({ permutations, chosen }: RobustnessDocument): Html {
+  if (permutations === null) return nothing;
+  const { count, sharpes } = permutations;
+  const { sharpe } = chosen.metrics;
+  return html`<section aria-labelledby="permutations">
+    <h2 id="permutations">Sharpe ratios over shuffled prices</h2>
+    ${histogram(sharpes, 'Sharpe ratio', sharpe)}
+    <p class="note">
+      ${formatCount(count)} histories with the same price changes in another order. The vertical
+      line is the Sharpe ratio over the real history, ${formatFigure('sharpe', sharpe)}.
+    </p>
+  </section>`;
+}
+
+function overfittingSection({ overfitting }: RobustnessDocument): Html {
+  if (overfitting === null) return nothing;
+  const { logits, combinations, blocks } = overfitting;
+  return html`<section aria-labelledby="overfitting">
+    <h2 id="overfitting">Rank of the best parameters on the other half</h2>
+    ${histogram(logits, 'Logit of the relative rank', 0)}
+    <p class="note">
+      All ${formatCount(combinations)} ways to split ${blocks} blocks of the history into halves.
+      Left of the vertical line, the parameters that did best in one half were below the middle in
+      the other.
+    </p>
+  </section>`;
+}
+
+const WIDTH = 720;
+const HEIGHT = 160;
+
+/** @param mark value at which a vertical line is drawn */
+function histogram({ from, to, counts }: Histogram, label: string, mark: number | null): Html {
+  if (counts.length === 0) return html`<p class="note">No history has a value.</p>`;
+  const least = Math.min(from, mark ?? from);
+  const most = Math.max(to, mark ?? to);
+  const x = (value: number): number => round(((value - least) / (most - least || 1)) * WIDTH);
+  const highest = Math.max(...counts);
+  const width = (to - from) / counts.length;
+  const bars = counts.map((count, bin) => {
+    const left = x(from + bin * width);
+    const height = round((count / highest) * HEIGHT);
+    const across = Math.max(1, round(x(from + (bin + 1) * width) - left - 1));
+    return html`<rect x="${left}" y="${HEIGHT - height}" width="${across}" height="${height}" />`;
+  });
+  const line =
+    mark === null
+      ? nothing
+      : html`<line
+          x1="${x(mark)}"
+          x2="${x(mark)}"
+          y1="0"
+          y2="${HEIGHT}"
+          stroke="var(--loss)"
+          stroke-width="2"
+        />`;
+  const title = `${label}: ${counts.length} bins from ${formatRatio(from)} to ${formatRatio(to)}`;
+  return html`<svg viewBox="0 0 ${WIDTH} ${HEIGHT}" role="img" aria-label="${title}" width="100%">
+      <g fill="var(--equity)">${bars}</g>
+      ${line}
+    </svg>
+    <p class="facts">
+      <span>${formatRatio(least)}</span><span>${label}</span><span>${formatRatio(most)}</span>
+    </p>`;
+}
+
+function round(value: number): number {
+  return Math.round(value * 100) / 100;
+}
+
+function runsSection({ chosen, neighbors, stresses }: RobustnessDocument): Html {
+  const groups: readonly (readonly [string, readonly Pick<Variant, 'label' | 'metrics'>[]])[] = [
+    ['The run', [{ label: 'as chosen', metrics: chosen.metrics }]],
+    ['One parameter a step away', neighbors],
+    ['Under other conditions', stresses],
+  ];
+  const row = ({ label, metrics }: Pick<Variant, 'label' | 'metrics'>): Html =>
+    html`<tr>
+      <th scope="row">${label}</th>
+      ${SWEEP_FIGURES.map(
+        (name) =>
+          html`<td class="number">
+            ${metrics === null ? NO_VALUE : formatFigure(name, metrics[name])}
+          </td>`,
+      )}
+    </tr> `;
+  return html`<section aria-labelledby="runs">
+    <h2 id="runs">With one change</h2>
+    <div class="scroll" tabindex="0" role="region" aria-labelledby="runs">
+      <table class="plain">
+        <thead>
+          <tr>
+            <th scope="col">Run</th>
+            ${SWEEP_FIGURES.map(
+              (name) => html`<th scope="col" class="number">${RUN_FIGURES[name].label}</th>`,
+            )}
+          </tr>
+        </thead>
+        ${groups.map(([group, runs]) =>
+          runs.length === 0
+            ? nothing
+            : html`<tbody>
+                <tr class="group">
+                  <th colspan="${formatNumber(SWEEP_FIGURES.length + 1)}" scope="rowgroup">
+                    ${group}
+                  </th>
+                </tr>
+                ${runs.map(row)}
+              </tbody>`,
+        )}
+      </table>
+    </div>
+  </section>`;
+}

@@ -1,0 +1,261 @@
+/**
+ * The figures of `backtest robustness`, each of which can be a gate: name, range, value and a sentence
+ * that says what it means. Terminal, report, document and gates read this table.
+ */
+import { formatCount, formatPercent, formatRatio } from '../../base/format.ts';
+import type { Range } from '../assertion.ts';
+import type { TrialMetrics } from '../search/trial.ts';
+import type { Bootstrap, BootstrapFigure } from './bootstrap.ts';
+import type { Overfitting } from './overfitting.ts';
+import type { StressName } from './stresses.ts';
+
+/** What the figures are computed from; a reason where a test was not possible. */
+export interface RobustnessTests {
+  readonly chosen: TrialMetrics;
+  readonly overfitting: Overfitting | UndefinedFigure;
+  readonly permutations: PermutationTest | UndefinedFigure;
+  readonly bootstrap: Bootstrap | UndefinedFigure;
+  readonly neighbors: readonly Variant<'neighbor'>[];
+  readonly stresses: readonly Variant<StressName>[];
+}
+
+export interface PermutationTest {
+  readonly count: number;
+  /** Permutations whose best Sharpe ratio is at least that of the run. */
+  readonly at_least_as_good: number;
+  /** Permutations with exactly the Sharpe ratio of the run. */
+  readonly equal: number;
+  /** (1 + at_least_as_good) / (1 + count) */
+  readonly p: number;
+}
+
+/** A run with one change. */
+export interface Variant<Name extends string = string> {
+  readonly name: Name;
+  /** The change in words, such as `fees × 2`. */
+  readonly label: string;
+  /** Null if the run failed. */
+  readonly metrics: TrialMetrics | null;
+  readonly error?: string | undefined;
+}
+
+export const UNDEFINED_FIGURES = {
+  one_trial:
+    'cross-validation needs at least two trials with results, from parameters given with -p',
+  too_few_returns: 'there are too few returns',
+  no_permutations: 'no permutations were run',
+  models: 'bars cannot be shuffled for a bot with models',
+  no_sharpe: 'the Sharpe ratio is undefined, because the returns do not vary',
+  not_positive: 'the Sharpe ratio is not positive',
+  no_variation: 'the figures do not vary',
+  no_neighbors: 'the strategy has no number to change',
+  no_fees: 'the bot pays no fees',
+  no_slippage: 'the bot has no slippage',
+  too_few_symbols: 'the strategy needs all of its symbols',
+  run_undefined: 'a run has no Sharpe ratio',
+} as const;
+export type UndefinedFigure = keyof typeof UNDEFINED_FIGURES;
+
+interface RobustnessFigure {
+  readonly label: string;
+  readonly unit: 'percent' | 'ratio';
+  readonly range: Range;
+  readonly valueOf: (tests: RobustnessTests) => number | UndefinedFigure;
+  /** One sentence for a trader. */
+  readonly explain: (value: number, tests: RobustnessTests) => string;
+}
+
+const ANY: Range = [-Infinity, Infinity];
+const SHARE: Range = [0, 1];
+/** The usual significance level. */
+const SIGNIFICANT = 0.05;
+
+const isReason = (part: object | string): part is UndefinedFigure => typeof part === 'string';
+
+const overfitting = (
+  label: string,
+  unit: RobustnessFigure['unit'],
+  range: Range,
+  read: (part: Overfitting) => number | UndefinedFigure,
+  explain: (value: number, part: Overfitting) => string,
+): RobustnessFigure => ({
+  label,
+  unit,
+  range,
+  valueOf: ({ overfitting: part }) => (isReason(part) ? part : read(part)),
+  explain: (value, { overfitting: part }) => explain(value, part as Overfitting),
+});
+
+const BOUNDED = {
+  total_return: 'total return',
+  cagr: 'CAGR',
+  sharpe: 'Sharpe ratio',
+  sortino: 'Sortino ratio',
+  max_drawdown: 'max drawdown',
+} as const satisfies Record<BootstrapFigure, string>;
+
+const lowerBound = (
+  name: BootstrapFigure,
+  unit: RobustnessFigure['unit'],
+  range: Range,
+): RobustnessFigure => {
+  const format = unit === 'percent' ? formatPercent : formatRatio;
+  const span = ({ bootstrap }: RobustnessTests): string => {
+    const { low, high } = (bootstrap as Bootstrap).intervals[name]!;
+    return `${format(low)} to ${format(high)}`;
+  };
+  return {
+    label: name === 'max_drawdown' ? 'Worst max drawdown' : `Lowest ${BOUNDED[name]}`,
+    unit,
+    range,
+    valueOf({ bootstrap }) {
+      if (isReason(bootstrap)) return bootstrap;
+      return bootstrap.intervals[name]?.low ?? 'no_variation';
+    },
+    explain: (_, tests) =>
+      name === 'max_drawdown'
+        ? `In 95% of resampled histories, the max drawdown was ${span(tests)}.`
+        : `These returns are compatible with a true ${BOUNDED[name]} of ${span(tests)} (95% interval).`,
+  };
+};
+
+/** The variant with the lowest Sharpe ratio; a reason if one has none. */
+function worstOf<V extends Variant>(
+  variants: readonly V[],
+  none: UndefinedFigure,
+): V | UndefinedFigure {
+  if (variants.length === 0) return none;
+  const sharpe = ({ metrics }: V): number => metrics?.sharpe ?? -Infinity;
+  const worst = variants.reduce((least, one) => (sharpe(one) < sharpe(least) ? one : least));
+  return sharpe(worst) === -Infinity ? 'run_undefined' : worst;
+}
+
+const worst = (
+  label: string,
+  none: UndefinedFigure,
+  select: (tests: RobustnessTests) => readonly Variant[],
+): RobustnessFigure => ({
+  label,
+  unit: 'ratio',
+  range: ANY,
+  valueOf(tests) {
+    const found = worstOf(select(tests), none);
+    return isReason(found) ? found : found.metrics!.sharpe!;
+  },
+  explain(value, tests) {
+    const { label: run } = worstOf(select(tests), none) as Variant;
+    const { sharpe } = tests.chosen;
+    const before = sharpe === null ? '' : ` instead of ${formatRatio(sharpe)}`;
+    return `The run “${run}” has a Sharpe ratio of ${formatRatio(value)}${before}.`;
+  },
+});
+
+const stress = (label: string, name: StressName, none: UndefinedFigure): RobustnessFigure =>
+  worst(label, none, ({ stresses }) => stresses.filter((one) => one.name === name));
+
+export const ROBUSTNESS_FIGURES = {
+  permutation_p: {
+    label: 'Permutation p-value',
+    unit: 'ratio',
+    range: SHARE,
+    valueOf: ({ permutations }) => (isReason(permutations) ? permutations : permutations.p),
+    explain(value, { permutations }) {
+      const { at_least_as_good, count } = permutations as PermutationTest;
+      const verdict =
+        value > SIGNIFICANT
+          ? 'so this result is what luck gives'
+          : 'so luck alone rarely gives this result';
+      return `Shuffled prices did as well in ${formatCount(at_least_as_good)} of ${formatCount(count)} cases, ${verdict}.`;
+    },
+  },
+  pbo: overfitting(
+    'Probability of overfitting',
+    'percent',
+    SHARE,
+    ({ pbo }) => pbo,
+    (value, { combinations }) =>
+      `In ${formatPercent(value)} of ${formatCount(combinations)} splits of the history, the parameters that did best in one half were below the middle in the other, so ${
+        value >= 0.5
+          ? 'choosing them by their past is no better than chance'
+          : 'that much of the choice is luck'
+      }.`,
+  ),
+  probability_of_loss: overfitting(
+    'Probability of loss',
+    'percent',
+    SHARE,
+    ({ probability_of_loss }) => probability_of_loss,
+    (value, { combinations }) =>
+      `In ${formatPercent(value)} of ${formatCount(combinations)} splits, the parameters that did best in one half of the history lost money in the other.`,
+  ),
+  degradation_slope: overfitting(
+    'Performance degradation',
+    'ratio',
+    ANY,
+    ({ degradation }) => degradation?.slope ?? 'no_variation',
+    (value) =>
+      `A Sharpe ratio higher by 1 in the half that chose the parameters came with one ${value < 0 ? 'lower' : 'higher'} by ${formatRatio(Math.abs(value))} in the other half.`,
+  ),
+  total_return_low: lowerBound('total_return', 'percent', ANY),
+  cagr_low: lowerBound('cagr', 'percent', [-1, Infinity]),
+  sharpe_low: lowerBound('sharpe', 'ratio', ANY),
+  sortino_low: lowerBound('sortino', 'ratio', ANY),
+  max_drawdown_low: lowerBound('max_drawdown', 'percent', [-1, 0]),
+  neighbors_worst: worst('Worst neighbor', 'no_neighbors', ({ neighbors }) => neighbors),
+  neighbors_share: {
+    label: 'Share that the worst neighbor keeps',
+    unit: 'percent',
+    range: ANY,
+    valueOf({ chosen, neighbors }) {
+      const found = worstOf(neighbors, 'no_neighbors');
+      if (isReason(found)) return found;
+      if (chosen.sharpe === null) return 'no_sharpe';
+      return chosen.sharpe > 0 ? found.metrics!.sharpe! / chosen.sharpe : 'not_positive';
+    },
+    explain(value, { neighbors }) {
+      const { label } = worstOf(neighbors, 'no_neighbors') as Variant;
+      return `The run “${label}” keeps ${formatPercent(value)} of the Sharpe ratio.`;
+    },
+  },
+  fees_doubled: stress('Fees × 2', 'fees_doubled', 'no_fees'),
+  slippage_doubled: stress('Slippage × 2', 'slippage_doubled', 'no_slippage'),
+  one_bar_late: stress('Orders one bar late', 'one_bar_late', 'run_undefined'),
+  start_shifted: stress('Worst shifted start', 'start_shifted', 'too_few_returns'),
+  symbol_left_out: stress('Worst without one symbol', 'symbol_left_out', 'too_few_symbols'),
+} as const satisfies Readonly<Record<string, RobustnessFigure>>;
+
+export type RobustnessFigureName = keyof typeof ROBUSTNESS_FIGURES;
+
+export const ROBUSTNESS_FIGURE_NAMES = Object.keys(ROBUSTNESS_FIGURES) as RobustnessFigureName[];
+
+export const ROBUSTNESS_RANGES = Object.fromEntries(
+  ROBUSTNESS_FIGURE_NAMES.map((name) => [name, ROBUSTNESS_FIGURES[name].range]),
+) as Readonly<Record<RobustnessFigureName, Range>>;
+
+/** A figure with the sentence that explains it, or null with the reason. */
+export interface ExplainedFigure {
+  readonly value: number | null;
+  readonly explanation: string;
+}
+
+export function explainFigures(
+  tests: RobustnessTests,
+): Readonly<Record<RobustnessFigureName, ExplainedFigure>> {
+  const entries = ROBUSTNESS_FIGURE_NAMES.map((name) => {
+    const { label, valueOf, explain }: RobustnessFigure = ROBUSTNESS_FIGURES[name];
+    const value = valueOf(tests);
+    const explained: ExplainedFigure =
+      typeof value === 'number'
+        ? { value, explanation: explain(value, tests) }
+        : { value: null, explanation: `${label} is undefined: ${UNDEFINED_FIGURES[value]}.` };
+    return [name, explained];
+  });
+  return Object.fromEntries(entries) as Record<RobustnessFigureName, ExplainedFigure>;
+}
+
+/** Formats a defined figure. */
+export function formatRobustness(name: RobustnessFigureName, value: number): string {
+  const { unit } = ROBUSTNESS_FIGURES[name];
+  if (name === 'permutation_p') return String(Number(value.toPrecision(3)));
+  return unit === 'percent' ? formatPercent(value) : formatRatio(value);
+}

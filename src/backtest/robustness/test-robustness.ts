@@ -1,0 +1,228 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { Assertion } from '../assertion.ts';
+import { ServiceError } from '../../base/errors.ts';
+import type { RunResult } from '../../engine/run-result.ts';
+import { mergeTimes } from '../../engine/steps.ts';
+import type { BacktestJob } from '../job.ts';
+import { canonicalDigest } from '../lock.ts';
+import { returnsOf, sampleEquity } from '../returns.ts';
+import type { AxisText } from '../search/grid.ts';
+import { planSearch, type Search } from '../search/plan-search.ts';
+import { runSearch } from '../search/run-search.ts';
+import type { CountTrials } from '../search/saved-trials.ts';
+import type { TrialLimits } from '../search/trial-pool.ts';
+import { TrialResults } from '../search/trial-results.ts';
+import type { TrialMetrics } from '../search/trial.ts';
+import { daysOf } from '../statistics.ts';
+import type { StrategySource } from '../strategy-source.ts';
+import type { Conventions } from '../summary.ts';
+import { bootstrap } from './bootstrap.ts';
+import { neighborsOf } from './neighbors.ts';
+import { overfittingOf } from './overfitting.ts';
+import { searchPermutations } from './permutation-test.ts';
+import { robustnessDocument, type RobustnessDocument } from './robustness-document.ts';
+import type {
+  PermutationTest,
+  RobustnessFigureName,
+  RobustnessTests,
+  Variant,
+} from './robustness-figures.ts';
+import { runVariant } from './run-variant.ts';
+import { stressesOf } from './stresses.ts';
+
+export interface RobustnessRequest {
+  /** Parameters to search; the job's own parameters are the only trial if empty. */
+  readonly params: readonly AxisText[];
+  /** From 0 to 2^32 − 1. */
+  readonly seed: number;
+  /** Number of blocks of the cross-validation, even. */
+  readonly blocks: number;
+}
+
+export interface RobustnessPlan {
+  readonly search: Search;
+  readonly seed: number;
+  /** Identifies the test by its search, seed and blocks, but for the number of permutations. */
+  readonly digest: string;
+}
+
+/** The phases in their order, by what each counts. */
+export type RobustnessPhase = 'trials' | 'cross-validated trials' | 'permutations' | 'other runs';
+
+export interface RobustnessOptions extends TrialLimits {
+  /** Existing directory of the logs from which an interrupted test resumes. */
+  readonly directory: string;
+  readonly permutations: number;
+  /** Called with ended trials of the search, but not of its repetitions, before they are logged. */
+  readonly count?: CountTrials | undefined;
+  readonly assertions: readonly Assertion<RobustnessFigureName>[];
+  readonly signal?: AbortSignal | undefined;
+  readonly onProgress?: ((phase: RobustnessPhase, done: number, total: number) => void) | undefined;
+}
+
+/** Resamples of the bootstrap: the bounds of its intervals are the 50th and the 1,950th. */
+const RESAMPLES = 1999;
+
+/**
+ * @param timeoutMs longest time without a return from the strategy
+ * @throws ServiceError `usage` for invalid parameters
+ */
+export function planRobustness(
+  job: BacktestJob,
+  { params, seed, blocks: count }: RobustnessRequest,
+  timeoutMs: number,
+): RobustnessPlan {
+  const search = planSearch(job, params, timeoutMs);
+  const blocks = { count, returns: countReturns(job, search.setup.conventions) };
+  const digest = canonicalDigest({ search: search.digest, blocks: count });
+  return {
+    seed,
+    digest: canonicalDigest({ search: digest, seed }),
+    search: {
+      ...search,
+      setup: { ...search.setup, blocks },
+      digest,
+      results: new TrialResults(search.trials, blocks),
+    },
+  };
+}
+
+/** Number of returns of a run whose account is not lost. */
+function countReturns({ instruments, config }: BacktestJob, { sampling }: Conventions): number {
+  const time = mergeTimes(instruments.map(({ bars }) => bars));
+  const equity = new Float64Array(time.length).fill(config.cash);
+  return sampleEquity({ time, equity, initialCash: config.cash }, sampling).length - 1;
+}
+
+/**
+ * Searches the parameters, then tests whether the best ones are luck and how much they depend on exact
+ * conditions. The result does not depend on the number of workers, nor on interruptions.
+ *
+ * @throws as `runSearch`; ServiceError `strategy_failed` if every trial failed
+ */
+export async function testRobustness(
+  { search, seed }: RobustnessPlan,
+  source: StrategySource,
+  options: RobustnessOptions,
+): Promise<RobustnessDocument> {
+  const { job, results, axes } = search;
+  const { onProgress = () => {}, signal, assertions } = options;
+  const report = (phase: RobustnessPhase, total: number) => (done: number) =>
+    onProgress(phase, done, total);
+  await runSearch(search, source, {
+    ...options,
+    onProgress: report('trials', search.trials.count),
+  });
+  const chosen = results.best(1)[0];
+  if (chosen === undefined) {
+    throw new ServiceError('strategy_failed', `every trial failed, such as: ${results.firstError}`);
+  }
+  const overfitting = await testOverfitting(search, options);
+  const permuted = await permutedSharpes({ search, seed }, source, options);
+  const { timeoutMs } = search.setup;
+  const best: BacktestJob = { ...job, params: chosen.params };
+  const base = await runVariant(best, { timeoutMs, signal });
+  const neighbors = neighborsOf(job.strategy, chosen.params, axes).map(
+    ({ name, value, params }) =>
+      ({ name: 'neighbor', label: `${name}=${value}`, job: { ...job, params } }) as const,
+  );
+  const stresses = stressesOf(best);
+  const count = report('other runs', neighbors.length + stresses.length);
+  const runs = { timeoutMs, signal };
+  return robustnessDocument(
+    job,
+    {
+      tests: {
+        chosen: chosen.metrics,
+        overfitting,
+        permutations: comparePermutations(search, chosen.metrics, permuted),
+        bootstrap: resampleRun(base.run, base.conventions, seed),
+        neighbors: await runVariants(neighbors, runs, count),
+        stresses: await runVariants(stresses, runs, (done) => count(neighbors.length + done)),
+      },
+      permuted,
+      chosen,
+      trials: { total: results.count, failed: results.failed },
+      axes,
+      conventions: search.setup.conventions,
+      seed,
+    },
+    assertions,
+  );
+}
+
+async function testOverfitting(
+  { results, setup }: Search,
+  { signal, onProgress = () => {} }: RobustnessOptions,
+): Promise<RobustnessTests['overfitting']> {
+  const { ranked, sums } = results;
+  if (ranked.length < 2) return 'one_trial';
+  const { count, returns } = setup.blocks!;
+  if (returns < 2 * count) return 'too_few_returns';
+  return overfittingOf(sums!, ranked, setup.conventions.periods_per_year, async (share) => {
+    onProgress('cross-validated trials', Math.floor(share * ranked.length), ranked.length);
+    await nextTurn();
+    signal?.throwIfAborted();
+  });
+}
+
+async function permutedSharpes(
+  { search, seed }: Pick<RobustnessPlan, 'search' | 'seed'>,
+  source: StrategySource,
+  { onProgress = () => {}, ...options }: RobustnessOptions,
+): Promise<Float64Array> {
+  const { permutations } = options;
+  // Models would have to run again over the permuted bars.
+  if (search.job.signals !== undefined || permutations === 0) return new Float64Array(0);
+  return searchPermutations(search, source, {
+    ...options,
+    seed,
+    onProgress: (done) => onProgress('permutations', done, permutations),
+  });
+}
+
+function comparePermutations(
+  { job }: Search,
+  { sharpe }: TrialMetrics,
+  permuted: Float64Array,
+): PermutationTest | 'models' | 'no_permutations' | 'no_sharpe' {
+  if (job.signals !== undefined) return 'models';
+  const count = permuted.length;
+  if (count === 0) return 'no_permutations';
+  if (sharpe === null) return 'no_sharpe';
+  const at_least_as_good = permuted.filter((value) => value >= sharpe).length;
+  const equal = permuted.filter((value) => value === sharpe).length;
+  return { count, at_least_as_good, equal, p: (1 + at_least_as_good) / (1 + count) };
+}
+
+function resampleRun(
+  run: RunResult,
+  conventions: Conventions,
+  seed: number,
+): RobustnessTests['bootstrap'] {
+  const returns = returnsOf(sampleEquity(run, conventions.sampling));
+  const years = daysOf(run) / conventions.year_days;
+  const options = { conventions, years, resamples: RESAMPLES, seed };
+  return bootstrap(returns, options) ?? 'too_few_returns';
+}
+
+async function runVariants<Name extends string>(
+  variants: readonly { readonly name: Name; readonly label: string; readonly job: BacktestJob }[],
+  options: { readonly timeoutMs: number; readonly signal?: AbortSignal | undefined },
+  onDone: (done: number) => void,
+): Promise<Variant<Name>[]> {
+  const done: Variant<Name>[] = [];
+  onDone(0);
+  for (const { name, label, job } of variants) {
+    try {
+      const { metrics } = await runVariant(job, options);
+      done.push({ name, label, metrics });
+    } catch (error) {
+      options.signal?.throwIfAborted();
+      if (!(error instanceof ServiceError)) throw error;
+      done.push({ name, label, metrics: null, error: error.message });
+    }
+    onDone(done.length);
+  }
+  return done;
+}

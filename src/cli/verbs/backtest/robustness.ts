@@ -1,0 +1,156 @@
+import { resolve } from 'node:path';
+import { parseAssertionOn } from '../../../backtest/assertion.ts';
+import { ROBUSTNESS_RANGES } from '../../../backtest/robustness/robustness-figures.ts';
+import { parseAxis } from '../../../backtest/search/grid.ts';
+import { ServiceError } from '../../../base/errors.ts';
+import { DATA_OPTIONS } from '../../data-options.ts';
+import { DEFAULT_COLUMN_MB, MEMORY_OPTION } from '../../memory-option.ts';
+import { parseCountIn } from '../../parse-count.ts';
+import { defineVerb } from '../../verb.ts';
+
+export const verb = defineVerb({
+  summary: 'test whether the result of a bot is luck',
+  description:
+    'Runs the bot over shuffled prices, with other parameters and under worse conditions, and compares ' +
+    'the results. With -p, it first chooses the best parameters, over each shuffled history again, and ' +
+    'estimates the probability that this choice is overfitted. After an interruption, the same command ' +
+    'resumes the test. Writes robustness.json and report.html.',
+  arguments: {
+    file: { description: 'bot file, YAML or JSON', complete: 'file' },
+  },
+  options: {
+    param: {
+      short: 'p',
+      value: 'name=values',
+      description: 'parameter to choose, as FROM:TO:STEP or A,B,C; repeat it for each parameter',
+      repeat: true,
+      parse: parseAxis,
+    },
+    from: { value: 'date', description: 'first day, which overrides the spec' },
+    to: { value: 'date', description: 'last day, which overrides the spec' },
+    ...DATA_OPTIONS,
+    permutations: {
+      value: 'n',
+      description: 'number of shuffled histories, 0 for none',
+      default: 1000,
+      parse: parseCountIn(0, 1_000_000),
+    },
+    blocks: {
+      value: 'n',
+      description: 'number of blocks into which cross-validation splits the history, even',
+      default: 16,
+      parse: parseBlocks,
+    },
+    seed: {
+      value: 'n',
+      description: 'seed of the shuffled histories and resamples',
+      default: 1,
+      parse: parseCountIn(0, 2 ** 32 - 1),
+    },
+    assert: {
+      value: 'gate',
+      description: "gate, such as 'permutation_p<=0.05'; exit code 5 if it is not met",
+      repeat: true,
+      parse: (text: string) => parseAssertionOn(ROBUSTNESS_RANGES, text),
+    },
+    out: { value: 'dir', description: 'directory for the result files', complete: 'directory' },
+    memory: MEMORY_OPTION,
+  },
+  settings: [
+    'runs_dir',
+    'catalogue_dir',
+    'workers',
+    'strategy_timeout_seconds',
+    'strategy_memory_mb',
+  ],
+  examples: [
+    'backtest robustness bot.yaml',
+    'backtest robustness bot.yaml -p fast=5:50:5 -p slow=20:200:10 --seed 7',
+    "backtest robustness bot.yaml -p fast=5:50:5 --assert 'pbo<=0.2' --assert 'permutation_p<=0.05'",
+  ],
+  async run(context, args, options) {
+    const { loadBot } = await import('../../../bots/load-bot.ts');
+    const { prepare, strategySource } = await import('../../../bots/prepare.ts');
+    const { signalsOver } = await import('../../../bots/models/signals.ts');
+    const { prepareDirectory } = await import('../../../backtest/run-files.ts');
+    const { planRobustness, testRobustness } =
+      await import('../../../backtest/robustness/test-robustness.ts');
+    const { writeRobustness } = await import('../../../backtest/robustness/robustness-files.ts');
+    const { CountedTrials } = await import('../../counted-trials.ts');
+    const { ownStrategiesOf } = await import('../../own-strategies.ts');
+    const { PhaseProgress } = await import('../../phase-progress.ts');
+    const { robustnessFailure, showRobustness } = await import('../../show-robustness.ts');
+    const { settings, signal } = context;
+
+    const { param: params, seed, blocks, from, to, columns, repair } = options;
+    const overrides = { params: {}, from, to, columns, repair };
+    const strategies = ownStrategiesOf(context);
+    const bot = loadBot(resolve(context.cwd, args.file), overrides, strategies.load);
+    const { job: prepared, notes } = await prepare(bot, {
+      catalogueDir: settings.catalogue_dir,
+      assertions: [],
+    });
+    for (const note of notes) context.message(`note: ${note}`);
+    const job = { ...prepared, signals: await signalsOver(bot.models, prepared.instruments) };
+    const timeoutMs = settings.strategy_timeout_seconds * 1000;
+    const plan = planRobustness(job, { params, seed, blocks }, timeoutMs);
+    const directory = resolve(
+      context.cwd,
+      options.out ?? `${settings.runs_dir}/${job.bot.slug}/robustness-${plan.digest.slice(0, 12)}`,
+    );
+    await prepareDirectory(directory);
+
+    const counted = new CountedTrials(context);
+    const lockWith = counted.capture(job);
+    const progress = new PhaseProgress(context);
+    let document;
+    try {
+      document = await testRobustness(plan, strategySource(bot), {
+        workers: settings.workers,
+        memoryMb: settings.strategy_memory_mb,
+        columnMb: options.memory ?? DEFAULT_COLUMN_MB,
+        directory,
+        permutations: options.permutations,
+        assertions: options.assert,
+        signal,
+        count: (ended) => counted.record(job, 'robustness', ended),
+        onProgress: (phase, done, total) => progress.update(phase, done, total),
+      });
+    } catch (error) {
+      if (!signal.aborted) throw error;
+      throw new ServiceError(
+        'interrupted',
+        `interrupted; finished runs are saved in ${directory}`,
+        {
+          remedy: 'Run the same command again to resume.',
+          cause: error,
+        },
+      );
+    } finally {
+      progress.stop();
+    }
+    const data = { ...document, lock: lockWith(plan.search.results.inOrder()) };
+    const report = await writeRobustness(directory, data);
+    return {
+      data,
+      show: (out) => {
+        showRobustness(out, data);
+        out.line();
+        out.line(`report: ${report}`);
+      },
+      failure: signal.aborted
+        ? new ServiceError(
+            'interrupted',
+            `interrupted after the last run: the results in ${directory} are complete`,
+            { reason: 'complete' },
+          )
+        : robustnessFailure(data),
+    };
+  },
+});
+
+function parseBlocks(text: string): number {
+  const blocks = parseCountIn(4, 24)(text);
+  if (blocks % 2 === 0) return blocks;
+  throw new ServiceError('usage', `'${text}' is not an even number`);
+}
