@@ -71,16 +71,16 @@ export const ROWS: Readonly<Record<string, Row>> = {
     script: ['gate.ts'],
   },
   'append-1': {
-    what: 'event append, 1 at once',
+    what: 'event append, 1 at once, settled',
     floor: STATEMENTS,
     goal: { atLeast: 0.5 },
-    script: ['events.ts', 'append', '1', '500'],
+    script: ['events.ts', 'append', '1', '4000'],
   },
   'append-10': {
-    what: 'event append, 10 at once',
+    what: 'event append, 10 at once, settled',
     floor: STATEMENTS,
     goal: { atLeast: 0.5 },
-    script: ['events.ts', 'append', '10', '200'],
+    script: ['events.ts', 'append', '10', '1500'],
   },
   'append-1000': {
     what: 'event append, 1000 at once',
