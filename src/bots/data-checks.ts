@@ -89,7 +89,8 @@ export async function checkData(
     return { problems, notes, warmUp };
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error;
-    const { code, message } = error;
+    const { code } = error;
+    const message = [error.message, error.remedy].filter(Boolean).join('. ');
     return { problems: [document.problem(['spec', 'strategy'], { code, message })], notes };
   }
 }

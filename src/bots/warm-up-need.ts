@@ -85,14 +85,13 @@ export function warmUpReport(
   const kind = engineConfig(bot.spec);
   const needs = historyNeeds(declared, kind, barMs, histories);
   const [{ needed, given }, ...longer] = needs as [HistoryNeed, ...HistoryNeed[]];
-  const start = needs.some(isShort)
-    ? earliestStart(needs, kind, Object.values(histories))
-    : undefined;
+  // Also where no need is short, because it fails for bars that span two longer ones.
+  const start = earliestStart(needs, kind, Object.values(histories));
   return {
     needed,
     given,
     ...(longer.length > 0 && { longer }),
-    ...(start !== undefined && { earliest_from: formatTime(start) }),
+    ...(needs.some(isShort) && start !== undefined && { earliest_from: formatTime(start) }),
     indicators: declared.map((indicator) => needOf(indicator, barMs)),
   };
 }

@@ -18,11 +18,12 @@ export function liveSessionFeed(
   open: () => Promise<MessagePort>,
   exchange: string,
   timeframe: Timeframe,
+  notes: readonly string[],
 ): SessionFeed {
   return {
     total: null,
     barMs: timeframe.ms,
-    notes: [`The bars came from ${exchange} as they closed.`],
+    notes: [`The bars came from ${exchange} as they closed.`, ...notes],
     async *items(after, signal) {
       let last = after;
       for (let failures = 1; ; failures += 1) {

@@ -322,6 +322,24 @@ export default defineStrategy({
     expect(stdout).toContain('invalid_data on: the bar of 2020-06-01T23:30:00.000Z overlaps');
   });
 
+  test('bars of the window that span two longer bars are a problem, with the remedy', async () => {
+    const [head, ...rows] = readFileSync(join(directory, 'sessions.csv'), 'utf8').split('\n');
+    // The sessions of June open at 13:30 UTC.
+    const early = rows.map((row) => (row < '2020-06-05' ? row.replace(':00:00Z', ':30:00Z') : row));
+    writeFileSync(join(directory, 'shifted.csv'), [head, ...early].join('\n'));
+    const strategy = readFileSync(join(directory, 'longer.ts'), 'utf8');
+    writeFileSync(join(directory, 'four.ts'), strategy.replace("on('1d')", "on('4h')"));
+    const file = bot('{ module: ./four.ts }', {
+      data: 'shifted',
+      timeframe: '1h',
+      calendar: 'XNYS',
+      window: ', from: 2020-06-05',
+    });
+    const { code, stdout } = await inProcess(['validate', file]);
+    expect(code).toBe(3);
+    expect(stdout).toMatch(/invalid_data the bar of 2020-06-05T17:00:00Z, .* Choose a timeframe/);
+  });
+
   test('the need is printed without data.from, too', async () => {
     const { notes, isShort } = await examine({ data: 'seven', window: '' });
     expect(notes).toEqual([

@@ -112,6 +112,8 @@ export async function openFeed(
 ): Promise<RunningFeed> {
   const { universe, data } = bot.spec.spec;
   const timeframe = parseTimeframe(data.timeframe);
+  const warmUp = warmUpOfSession(bot, timeframe.ms);
+  for (const note of warmUp.notes) log.warn(note);
   if (exchange === undefined) {
     const { job, notes } = await prepare(bot, { catalogueDir, assertions: [] });
     const feed = replaySessionFeed(job, timeframe, notes, speed);
@@ -119,7 +121,6 @@ export async function openFeed(
   }
   const { name, ...definition } = exchange;
   const { symbols } = universe;
-  const warmUpBars = warmUpOfSession(bot, timeframe.ms);
   const closing = new AbortController();
   const market = openExchange(name, definition, closing.signal, connect);
   const close = async (): Promise<void> => {
@@ -139,7 +140,7 @@ export async function openFeed(
         symbols,
         timeframe,
         after,
-        warmUpBars,
+        warmUpBars: warmUp.bars,
         signal,
         onTrouble: (text) => log.warn(`${name}: ${text}`),
       }),

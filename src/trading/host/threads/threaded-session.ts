@@ -173,15 +173,15 @@ async function openFeed(
 ): Promise<SessionFeed> {
   const { universe, data } = bot.spec.spec;
   const timeframe = parseTimeframe(data.timeframe);
+  const warmUp = warmUpOfSession(bot, timeframe.ms);
   if (live === undefined) {
     const { job, notes } = await prepare(bot, { catalogueDir, assertions: [], load: ports.load });
-    return replaySessionFeed(job, timeframe, notes, speed);
+    return replaySessionFeed(job, timeframe, [...notes, ...warmUp.notes], speed);
   }
   const { exchange } = live;
   const { symbols } = universe;
-  const warmUpBars = warmUpOfSession(bot, timeframe.ms);
-  const source = { exchange, symbols, timeframe: timeframe.name, warmUpBars };
-  return liveSessionFeed(() => ports.live(source), exchange, timeframe);
+  const source = { exchange, symbols, timeframe: timeframe.name, warmUpBars: warmUp.bars };
+  return liveSessionFeed(() => ports.live(source), exchange, timeframe, warmUp.notes);
 }
 
 function restore(

@@ -1,6 +1,6 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest';
 import type { SessionState } from '../../../../src/events/session-state.ts';
 import { loadDataset } from '../../../../src/market/load-dataset.ts';
 import type { SessionWork } from '../../../../src/trading/host/threads/session-work.ts';
@@ -86,6 +86,10 @@ function run(
     gone: new AbortController().signal,
   });
 }
+
+// Events without a time of the data have that of the clock.
+beforeEach(() => void vi.useFakeTimers({ toFake: ['Date'] }));
+afterEach(() => void vi.useRealTimers());
 
 const newDisk = (): Disk => ({ events: [], state: BEGINNING, batches: 0 });
 
