@@ -61,7 +61,7 @@ export class HostedSession {
   #events: SessionEvent[] = [];
   /** Time of the oldest event that is not written, ms since epoch. */
   #madeAt: number | undefined;
-  #gaps: DataEvent[] = [];
+  #beforeBars: SessionEvent[] = [];
 
   constructor(life: SessionLife, host: SessionHost) {
     this.#life = life;
@@ -111,7 +111,8 @@ export class HostedSession {
     if (session === undefined || this.#life.ending !== undefined) return;
     if (item.kind === 'data.warm_up') {
       this.#host.prepareWarmUp(item.bars);
-      this.take(item);
+      session.take(item);
+      this.#beforeBars.push(inputEvent(item, Date.now()));
       return;
     }
     if (item.kind !== 'data.bars') return this.#noteData(item);
@@ -120,21 +121,24 @@ export class HostedSession {
     const progress = session.push(item.step);
     // After Ctrl-C during the step, nothing of it is recorded.
     if (session.failure?.code === 'interrupted') return this.dispatch({ kind: 'interrupted' });
-    this.noteGaps();
+    this.noteBeforeBars();
     this.#record(item, progress);
     if (session.status === 'running') return;
     const error = this.#failure;
     this.dispatch(error === undefined ? { kind: 'feed_ended' } : { kind: 'failed', error });
   }
 
-  /** A gap is recorded with the bars after it: alone, it would be recorded again after a restart. */
-  noteGaps(): void {
-    this.#add(...this.#gaps.map(dataEvent));
-    this.#gaps = [];
+  /**
+   * Records the gap and the warm-up before new bars. They are written together with the bars, because
+   * the feed repeats them after a restart without these bars.
+   */
+  noteBeforeBars(): void {
+    this.#add(...this.#beforeBars);
+    this.#beforeBars = [];
   }
 
   #noteData(event: DataEvent): void {
-    if (event.kind === 'data.gap') this.#gaps.push(event);
+    if (event.kind === 'data.gap') this.#beforeBars.push(dataEvent(event));
     else this.#add(dataEvent(event));
   }
 

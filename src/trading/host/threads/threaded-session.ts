@@ -99,7 +99,7 @@ class ThreadedSession {
       observe: () => ({ isLicensed: true, isClaimFresh: true }),
       prepareWarmUp: (bars) => run.warmUp(bars),
       prepareBars: async (step) => {
-        this.#hosted.noteGaps();
+        this.#hosted.noteBeforeBars();
         await this.#updateSupervision();
         await run.take([step]);
         return false;
