@@ -44,6 +44,13 @@ const locked = {
     ),
 };
 
+const holdout = {
+  open_holdout: z
+    .boolean()
+    .optional()
+    .describe('Run over the holdout of the spec, too, and record that in the trial ledger.'),
+};
+
 export const speed = z
   .union([z.number().gt(0), z.literal('max')])
   .describe('Speed relative to the market; `max` replays as fast as possible.');
@@ -62,6 +69,7 @@ const TaskInput = z
     ...changes,
     patch,
     ...locked,
+    ...holdout,
     speed: speed.optional(),
     live: z.strictObject({ exchange: z.string() }).optional(),
     production: z.record(z.string(), z.unknown()).optional(),
@@ -73,7 +81,7 @@ const TaskInput = z
   });
 
 const BacktestRequest = z
-  .strictObject({ version: z.int().min(1).optional(), ...changes, ...locked })
+  .strictObject({ version: z.int().min(1).optional(), ...changes, ...locked, ...holdout })
   .openapi('BacktestRequest', {
     description:
       'A version, the current one by default, and values that replace those of the spec.',

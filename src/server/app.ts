@@ -61,6 +61,7 @@ import { addResearch } from './research.ts';
 import { isSecure, refuseForeign } from './session-cookie.ts';
 import { addRunners } from './runners.ts';
 import { addTasks } from './tasks.ts';
+import { addTrials } from './trials.ts';
 import { addValidationReports } from './validation-reports.ts';
 import type { App, AppEnv, Services } from './services.ts';
 
@@ -90,6 +91,7 @@ const ROUTES: readonly ((app: App, services: Services) => void)[] = [
   addResearch,
   addRunners,
   addTasks,
+  addTrials,
   addValidationReports,
 ];
 

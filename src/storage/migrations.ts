@@ -813,4 +813,33 @@ export const MIGRATIONS: readonly Migration[] = [
       },
     ],
   },
+  {
+    name: 'trial ledger',
+    statements: [
+      `create table trial_entries (
+        seq bigint primary key,
+        recorded_at bigint not null,
+        kind text not null check (kind in ('trials', 'holdout_opened')),
+        recorded_by text not null,
+        lock_digest text not null,
+        trial_key text not null,
+        sharpe double precision,
+        family text not null,
+        symbols text not null,
+        bar_ms bigint not null,
+        window_from bigint not null,
+        window_to bigint not null,
+        prev_hash text not null,
+        hash text not null,
+        unique (lock_digest, trial_key)
+      )`,
+      `create index trial_entries_family on trial_entries (family, bar_ms)`,
+      `create table trial_head (
+        id bigint primary key check (id = 1),
+        seq bigint not null,
+        hash text not null
+      )`,
+      `insert into trial_head (id, seq, hash) values (1, 0, '${'0'.repeat(64)}')`,
+    ],
+  },
 ];

@@ -62,6 +62,8 @@ export interface Tables {
   knowledge_documents: KnowledgeDocumentsTable;
   knowledge_passages: KnowledgePassagesTable;
   knowledge_unlisted: KnowledgeUnlistedTable;
+  trial_entries: TrialEntriesTable;
+  trial_head: TrialHeadTable;
   database_identity: DatabaseIdentityTable;
 }
 
@@ -324,6 +326,36 @@ export interface AuditEntriesTable {
 
 /** One row: the last entry of the audit log, so that removed entries at the end are detected. */
 export interface AuditHeadTable {
+  id: 1;
+  seq: number;
+  hash: string;
+}
+
+/** Executed trials and openings of holdouts, as a hash chain. */
+export interface TrialEntriesTable {
+  /** From 1, without gaps. */
+  seq: number;
+  recorded_at: number;
+  kind: 'trials' | 'holdout_opened';
+  /** Caller that created the task. */
+  recorded_by: string;
+  lock_digest: string;
+  /** See `trialKey`; `task:` and the id of the task for an opening. */
+  trial_key: string;
+  /** Annualized; null for an opening and if it is undefined. */
+  sharpe: number | null;
+  family: string;
+  /** JSON list. */
+  symbols: string;
+  bar_ms: number;
+  window_from: number;
+  window_to: number;
+  prev_hash: string;
+  hash: string;
+}
+
+/** One row: the last of the trial entries, written with it. */
+export interface TrialHeadTable {
   id: 1;
   seq: number;
   hash: string;

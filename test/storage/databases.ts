@@ -85,6 +85,7 @@ const EMPTY_TABLES = `do $$
     end loop;
     update database_identity set epoch = 1, place = null, superseded_by = null;
     insert into audit_head (id, seq, hash) values (1, 0, repeat('0', 64));
+    insert into trial_head (id, seq, hash) values (1, 0, repeat('0', 64));
   end $$`;
 
 type Sqlite = TestDatabase & { readonly location: { readonly file: string } };

@@ -1,6 +1,5 @@
-import type { BacktestDone, BacktestWork } from './backtest-work.ts';
-import type { WorkerMessage } from './backtest-worker.ts';
-import type { Progress } from './lifecycle.ts';
+import type { BacktestDone, BacktestPorts, BacktestWork } from './backtest-work.ts';
+import type { TaskMessage, WorkerMessage } from './backtest-worker.ts';
 import type { ErrorData } from '../../base/error-data.ts';
 import { endThread } from '../../base/end-thread.ts';
 import { TaskFailure } from '../../base/thread-failures.ts';
@@ -14,22 +13,24 @@ const FILE = new URL(`./backtest-worker${import.meta.url.slice(-3)}`, import.met
  */
 export async function runBacktestThread(
   work: BacktestWork,
+  { onProgress, count }: BacktestPorts,
   signal: AbortSignal,
-  onProgress: (progress: Progress) => void,
 ): Promise<BacktestDone> {
   signal.throwIfAborted();
   const thread = acquireThread(FILE);
   const { promise, resolve, reject } = Promise.withResolvers<BacktestDone>();
+  const send = (message: TaskMessage): void => thread.postMessage(message);
   const abort = (): void => reject(signal.reason);
   thread.on('message', (message: WorkerMessage) => {
     if ('progress' in message) onProgress(message.progress);
+    else if ('trial' in message) count(message.trial).then((counts) => send({ counts }), reject);
     else if ('done' in message) resolve(message.done);
     else reject(new TaskFailure(message.error, message.bug));
   });
   thread.on('error', (error: Error) => reject(ended(error.message, error)));
   thread.on('exit', (code) => reject(ended(`code ${code}`)));
   signal.addEventListener('abort', abort);
-  thread.postMessage(work);
+  send({ work });
   let isDone = false;
   try {
     const done = await promise;

@@ -1,6 +1,8 @@
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { backtest, type Outcome } from '../../backtest/backtest.ts';
+import { scopeOf } from '../../backtest/ledger/earlier-trials.ts';
+import { trialKey } from '../../backtest/ledger/packed-trials.ts';
 import { writeRun } from '../../backtest/run-files.ts';
 import type { BacktestJob } from '../../backtest/job.ts';
 import type { Summary } from '../../backtest/summary.ts';
@@ -11,6 +13,7 @@ import { mergeTimes } from '../../engine/steps.ts';
 import { openHosted, takeAllSteps, type CodeLimits } from '../../trading/sandbox/hosted-run.ts';
 import { gzipFile } from '../../base/gzip-file.ts';
 import type { Progress } from './lifecycle.ts';
+import type { TaskTrial, TrialCounts } from './trial-entries.ts';
 import { refuseDrift, type KeptLock } from './verify-lock.ts';
 
 export interface BacktestWork {
@@ -23,6 +26,8 @@ export interface BacktestWork {
   readonly changes: SpecChanges;
   /** Lock that the backtest must match, if it is verified. */
   readonly locked?: KeptLock | undefined;
+  /** Includes the period that the spec keeps from searches. */
+  readonly opensHoldout?: boolean | undefined;
   readonly catalogueDir: string;
   readonly timeoutMs: number;
   /** Directory for the result files. */
@@ -36,6 +41,12 @@ export interface BacktestDone {
   readonly files: readonly string[];
 }
 
+export interface BacktestPorts {
+  readonly onProgress: (progress: Progress) => void;
+  /** Called once, before the first bar. */
+  readonly count: (trial: TaskTrial) => Promise<TrialCounts>;
+}
+
 const PROGRESS_EVERY_MS = 200;
 
 /**
@@ -44,15 +55,19 @@ const PROGRESS_EVERY_MS = 200;
  */
 export async function doBacktest(
   work: BacktestWork,
-  onProgress: (progress: Progress) => void,
+  { onProgress, count }: BacktestPorts,
   signal: AbortSignal,
 ): Promise<BacktestDone> {
   const { runId, document, files, customCode, changes, locked, timeoutMs } = work;
   const run = await openHosted(readChangedSpec(document, changes, files), customCode, signal);
   try {
     const { bot } = run;
-    const { job, notes } = await prepare(bot, { catalogueDir: work.catalogueDir, assertions: [] });
-    if (locked !== undefined) refuseDrift(locked, job.lock);
+    const { catalogueDir, opensHoldout } = work;
+    const prepared = await prepare(bot, { catalogueDir, assertions: [], opensHoldout });
+    if (locked !== undefined) refuseDrift(locked, prepared.job.lock);
+    const counts = await count(trialOf(prepared.job));
+    const lock = { ...prepared.job.lock, trials: counts.earlier };
+    const job = { ...prepared.job, lock, holdout: counts.holdout };
     let reportedAt = -Infinity;
     const report = (done: number, total: number): void => {
       const now = performance.now();
@@ -71,10 +86,15 @@ export async function doBacktest(
         onProgress: run.needsSteps ? undefined : report,
       },
     );
-    return { ...(await fileRun(work.directory, job, outcome)), notes };
+    return { ...(await fileRun(work.directory, job, outcome)), notes: prepared.notes };
   } finally {
     await run.close();
   }
+}
+
+function trialOf(job: BacktestJob): TaskTrial {
+  const { lock, params, holdout } = job;
+  return { lock: lock.digest, key: trialKey(params), scope: scopeOf(job), holdout };
 }
 
 /** Writes the files of a run, each as `<name>.gz`. */

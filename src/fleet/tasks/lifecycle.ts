@@ -13,6 +13,7 @@ import type { BotDeploymentsTable, Db, TasksTable } from '../../storage/tables.t
 import { isHeld, isSession, type Claim } from './claim.ts';
 import { findHaltInForce } from './halt-in-force.ts';
 import { selectQueued, type RunningTask } from './open-tasks.ts';
+import { recordTrial, type ExecutedTaskTrial } from './trial-entries.ts';
 import { closeRecorded, countFailure, readSession } from './session-record.ts';
 
 /** Attempts at a task before it fails because its workers died. */
@@ -27,6 +28,7 @@ export type TaskOutcome =
       readonly result: string;
       /** Short form of the result, for the deployment and events. */
       readonly summary: Readonly<Record<string, unknown>>;
+      readonly trial?: ExecutedTaskTrial | undefined;
     }
   | { readonly status: 'failed'; readonly error: ErrorData }
   | { readonly status: 'canceled' };
@@ -127,6 +129,9 @@ export async function finishTask(
 ): Promise<void> {
   if (!(await isHeld(tx, held))) return;
   if (outcome.status !== 'success' && held.kind === 'paper') await closeRecorded(tx, held, now);
+  if (outcome.status === 'success' && outcome.trial !== undefined) {
+    await recordTrial(tx, held.task_id, now, outcome.trial);
+  }
   await endTask(tx, held, now, outcome, progress);
 }
 

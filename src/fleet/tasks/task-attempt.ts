@@ -31,6 +31,13 @@ import { recordedInputs } from './recorded-inputs.ts';
 import { readSession, recordBatch } from './session-record.ts';
 import { storeFile } from './task-files.ts';
 import type { BacktestInput, TaskService } from './tasks.ts';
+import {
+  countTrials,
+  recordOpening,
+  type ExecutedTaskTrial,
+  type TaskTrial,
+  type TrialCounts,
+} from './trial-entries.ts';
 import { findFirstLock } from './verify-lock.ts';
 
 export const HEARTBEAT_EVERY_MS = 2000;
@@ -60,6 +67,8 @@ interface TaskDone {
   /** Short form of the result, for events and lists. */
   readonly summary: Readonly<Record<string, unknown>>;
   readonly files: readonly string[];
+  /** Absent if the task is no backtest. */
+  readonly trial?: ExecutedTaskTrial | undefined;
 }
 
 /** Requests to end a task, from the worker that runs it. */
@@ -177,7 +186,8 @@ export class TaskAttempts {
         const isKept = await persist(() => storeFile(storage, claim, name, path, signal));
         if (!isKept) return undefined;
       }
-      return { status: 'success', result: JSON.stringify(done.result), summary: done.summary };
+      const { result, summary, trial } = done;
+      return { status: 'success', result: JSON.stringify(result), summary, trial };
     } catch (error) {
       if (signal.aborted) {
         return (signal.reason as StopReason) === 'canceled' ? { status: 'canceled' } : undefined;
@@ -198,11 +208,25 @@ export class TaskAttempts {
     signal: AbortSignal,
     onProgress: (progress: Progress) => void,
   ): Promise<TaskDone> {
-    const { verify_lock, ...changes } = JSON.parse(claim.input) as BacktestInput;
+    const { verify_lock, open_holdout, ...changes } = JSON.parse(claim.input) as BacktestInput;
+    const { storage, clock } = this.#service;
     const locked = verify_lock
-      ? await this.#persist(() => findFirstLock(this.#service.storage.read, claim, changes))
+      ? await this.#persist(() => findFirstLock(storage.read, claim, { ...changes, open_holdout }))
       : undefined;
-    return toTaskDone(await runBacktestThread({ ...work, changes, locked }, signal, onProgress));
+    let trial: TaskTrial | undefined;
+    const count = async (found: TaskTrial): Promise<TrialCounts> => {
+      trial = found;
+      if (open_holdout) {
+        await this.#persist(() =>
+          storage.write((tx) => recordOpening(tx, claim.task_id, clock(), found)),
+        );
+      }
+      return this.#persist(() => countTrials(storage.read, found));
+    };
+    const asked = { ...work, changes, locked, opensHoldout: open_holdout };
+    const done = await runBacktestThread(asked, { onProgress, count }, signal);
+    const { sharpe } = done.summary.risk;
+    return { ...toTaskDone(done), trial: trial && { ...trial, sharpe } };
   }
 
   /** Continues a paper session from its recorded state. */

@@ -35,6 +35,8 @@ export interface BacktestRequest extends SpecChanges {
   readonly version?: number | undefined;
   /** Fails the task if anything differs from the lock of the first such backtest. */
   readonly verify_lock?: boolean | undefined;
+  /** Includes the period that the spec keeps from searches, which is recorded. */
+  readonly open_holdout?: boolean | undefined;
 }
 
 /** Input of the task of a backtest. */
@@ -51,20 +53,31 @@ export async function startBacktest(
   service: TaskService,
   by: string,
   ref: string,
-  { version: asked, verify_lock, ...changes }: BacktestRequest,
+  { version: asked, verify_lock, open_holdout, ...changes }: BacktestRequest,
 ): Promise<Pick<Task, 'task_id' | 'status'>> {
   const { storage, clock, catalogueDir } = service;
   const { bot_id, current_version } = await getBot(storage.read, ref);
   const version = asked ?? current_version;
   const { document, files } = await getRunnableVersion(service, bot_id, version);
-  await refuseWithoutData(catalogueDir, readChangedSpec(document, changes, files));
-  const input: BacktestInput = verify_lock ? { ...changes, verify_lock } : changes;
-  if (verify_lock) refuseUnlocked(await findFirstLock(storage.read, { bot_id, version }, changes));
+  const spec = readChangedSpec(document, changes, files);
+  await refuseWithoutData(catalogueDir, spec);
+  if (open_holdout) refuseWithoutHoldout(spec);
+  const run = open_holdout ? { ...changes, open_holdout } : changes;
+  const input: BacktestInput = verify_lock ? { ...run, verify_lock } : run;
+  if (verify_lock) refuseUnlocked(await findFirstLock(storage.read, { bot_id, version }, run));
   return storage.write(async (tx) => {
     const now = clock();
     await activateDraft(tx, await getBot(tx, bot_id), by, now);
     const { task_id } = await queueTask(tx, now, by, { kind: 'backtest', bot_id, version, input });
     return { task_id, status: 'queued' as const };
+  });
+}
+
+function refuseWithoutHoldout({ spec }: HostedSpec): void {
+  if (spec.spec.data.holdout !== undefined) return;
+  throw new ServiceError('conflict', 'this version declares no holdout that could be opened', {
+    reason: 'no_holdout',
+    remedy: 'Set data.holdout in a new version, for example to 1y.',
   });
 }
 

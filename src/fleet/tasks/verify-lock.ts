@@ -11,6 +11,9 @@ export interface KeptLock {
   readonly lock: Lock;
 }
 
+/** The inputs of a backtest that decide its lock. */
+type LockedChanges = SpecChanges & { readonly open_holdout?: boolean | undefined };
+
 /** Number of tasks read in one query. */
 const PAGE = 1000;
 
@@ -21,7 +24,7 @@ const PAGE = 1000;
 export async function findFirstLock(
   db: Db,
   { bot_id, version }: Pick<TasksTable, 'bot_id' | 'version'>,
-  changes: SpecChanges,
+  changes: LockedChanges,
 ): Promise<KeptLock | undefined> {
   const same = sameChanges(changes);
   let after = { ended_at: -1, task_id: '' };
@@ -41,7 +44,7 @@ export async function findFirstLock(
       .limit(PAGE)
       .$narrowType<{ ended_at: number }>()
       .execute();
-    const found = rows.find(({ input }) => same(JSON.parse(input) as SpecChanges));
+    const found = rows.find(({ input }) => same(JSON.parse(input) as LockedChanges));
     if (found !== undefined) return { task_id: found.task_id, lock: await lockOf(db, found) };
     if (rows.length < PAGE) return undefined;
     after = rows.at(-1)!;
@@ -58,9 +61,9 @@ async function lockOf(db: Db, { task_id }: Pick<TasksTable, 'task_id'>): Promise
 }
 
 /** Compares changes regardless of the order of the parameters. */
-function sameChanges(changes: SpecChanges): (other: SpecChanges) => boolean {
-  const textOf = ({ from, to, params = {}, patch = {} }: SpecChanges): string =>
-    canonicalize([from ?? null, to ?? null, params, patch])!;
+function sameChanges(changes: LockedChanges): (other: LockedChanges) => boolean {
+  const textOf = ({ from, to, params = {}, patch = {}, open_holdout = false }: LockedChanges) =>
+    canonicalize([from ?? null, to ?? null, params, patch, open_holdout])!;
   const text = textOf(changes);
   return (other) => textOf(other) === text;
 }

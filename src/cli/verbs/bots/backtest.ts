@@ -14,6 +14,7 @@ export const verb = defineServerVerb({
     verifyLock: {
       description: 'fail if anything differs from the first such backtest of the version',
     },
+    openHoldout: { description: 'run over the holdout, too, and record that in the trial ledger' },
   },
   examples: [
     'bots backtest sma-crossover',
@@ -21,7 +22,12 @@ export const verb = defineServerVerb({
     'bots backtest sma-crossover --version 1 --verify-lock',
     'bots backtest sma-crossover --detach --json | jq -r .task_id',
   ],
-  async run(server, { bot: bot_ref }, { version, param, from, to, verifyLock, detach }, context) {
+  async run(
+    server,
+    { bot: bot_ref },
+    { version, param, from, to, verifyLock, openHoldout, detach },
+    context,
+  ) {
     const task = await server.call<typeof startBacktest>('post', '/bots/{bot_ref}/backtest', {
       params: { bot_ref },
       body: {
@@ -30,6 +36,7 @@ export const verb = defineServerVerb({
         to,
         params: Object.fromEntries(param),
         ...(verifyLock && { verify_lock: true }),
+        ...(openHoldout && { open_holdout: true }),
       },
     });
     if (detach) return startedAnswer(task);

@@ -1,0 +1,233 @@
+/** The trial ledger of a server, which counts the backtests of all users and agents. */
+import { areTogether, type EarlierTrials } from '../../backtest/ledger/earlier-trials.ts';
+import {
+  entryAfter,
+  type LedgerEntry,
+  type LedgerRecord,
+  type TrialScope,
+} from '../../backtest/ledger/ledger-entry.ts';
+import { packTrials } from '../../backtest/ledger/packed-trials.ts';
+import type { Holdout } from '../../backtest/windows/keep-holdout.ts';
+import { ServiceError } from '../../base/errors.ts';
+import type { ChainHead } from '../../base/hash-chain.ts';
+import type { Db, TrialEntriesTable } from '../../storage/tables.ts';
+
+/** The trial of a backtest, once its data are read. */
+export interface TaskTrial {
+  readonly lock: string;
+  /** See `trialKey`. */
+  readonly key: string;
+  readonly scope: TrialScope;
+  readonly holdout?: Holdout | undefined;
+}
+
+/** A trial that has ended. */
+export type ExecutedTaskTrial = TaskTrial & { readonly sharpe: number | null };
+
+/** What the ledger contains about a trial when it starts. */
+export interface TrialCounts {
+  readonly earlier: EarlierTrials;
+  readonly holdout?: Holdout | undefined;
+}
+
+/** Records the trial of a task, unless the same trial is recorded. */
+export async function recordTrial(
+  tx: Db,
+  task_id: string,
+  now: number,
+  { lock, key, scope, sharpe }: ExecutedTaskTrial,
+): Promise<void> {
+  if (await isRecorded(tx, lock, key)) return;
+  const by = await callerOf(tx, task_id);
+  const trials = packTrials(new Map([[key, sharpe]]));
+  const record = { kind: 'trials', by, lock, ...scope, count: 1, trials } as const;
+  await append(tx, now, record, { trial_key: key, sharpe });
+}
+
+/** Records that a task opens its holdout; once, however often the task is attempted. */
+export async function recordOpening(
+  tx: Db,
+  task_id: string,
+  now: number,
+  { lock, scope, holdout }: TaskTrial,
+): Promise<void> {
+  const trial_key = `task:${task_id}`;
+  if (holdout === undefined || (await isRecorded(tx, lock, trial_key))) return;
+  const by = await callerOf(tx, task_id);
+  const record = { kind: 'holdout_opened', by, lock, ...periodOf(scope, holdout) } as const;
+  await append(tx, now, record, { trial_key, sharpe: null });
+}
+
+/** Counts the other trials on the data of a trial, and the use of its holdout. */
+export async function countTrials(db: Db, trial: TaskTrial): Promise<TrialCounts> {
+  const { scope, holdout } = trial;
+  const earlier = await earlierThan(db, scope, trial);
+  if (holdout === undefined) return { earlier };
+  const period = periodOf(scope, holdout);
+  const opened = countOf(await groupsOver(db, 'holdout_opened', period));
+  const { count: trials } = await earlierThan(db, period);
+  return { earlier, holdout: { ...holdout, opened, trials } };
+}
+
+const periodOf = (scope: TrialScope, { from, to }: Holdout): TrialScope => ({ ...scope, from, to });
+
+async function earlierThan(
+  db: Db,
+  scope: TrialScope,
+  own?: Pick<TaskTrial, 'lock' | 'key'>,
+): Promise<EarlierTrials> {
+  const groups = await groupsOver(db, 'trials', scope, own);
+  const sum = (name: 'sharpes' | 'sum' | 'squares'): number =>
+    groups.reduce((total, group) => total + Number(group[name] ?? 0), 0);
+  const sharpes = sum('sharpes');
+  const mean = sum('sum') / sharpes;
+  const squares = Math.max(0, sum('squares') - sharpes * mean ** 2);
+  return {
+    count: countOf(groups),
+    sharpe_count: sharpes,
+    sharpe_mean: sharpes === 0 ? null : mean,
+    sharpe_variance: sharpes < 2 ? null : squares / (sharpes - 1),
+  };
+}
+
+const countOf = (groups: readonly { readonly entries: number | string | bigint }[]): number =>
+  groups.reduce((total, { entries }) => total + Number(entries), 0);
+
+/** Sums over the entries that count together with a scope, by symbols. */
+async function groupsOver(
+  db: Db,
+  kind: TrialEntriesTable['kind'],
+  scope: TrialScope,
+  own?: Pick<TaskTrial, 'lock' | 'key'>,
+) {
+  let query = db
+    .selectFrom('trial_entries')
+    .select(({ fn, eb }) => [
+      'symbols',
+      fn.countAll().as('entries'),
+      fn.count('sharpe').as('sharpes'),
+      fn.sum('sharpe').as('sum'),
+      fn.sum(eb('sharpe', '*', eb.ref('sharpe'))).as('squares'),
+    ])
+    .where('kind', '=', kind)
+    .where('family', '=', scope.family)
+    .where('bar_ms', '=', scope.bar_ms)
+    .where('window_from', '<=', Date.parse(scope.to))
+    .where('window_to', '>=', Date.parse(scope.from))
+    .groupBy('symbols');
+  if (own !== undefined) {
+    query = query.where((is) =>
+      is.or([is('lock_digest', '<>', own.lock), is('trial_key', '<>', own.key)]),
+    );
+  }
+  const groups = await query.execute();
+  return groups.filter(({ symbols }) =>
+    areTogether({ ...scope, symbols: symbolsOf(symbols) }, scope),
+  );
+}
+
+async function isRecorded(db: Db, lock: string, trial_key: string): Promise<boolean> {
+  const row = await db
+    .selectFrom('trial_entries')
+    .select('seq')
+    .where('lock_digest', '=', lock)
+    .where('trial_key', '=', trial_key)
+    .executeTakeFirst();
+  return row !== undefined;
+}
+
+async function callerOf(db: Db, task_id: string): Promise<string> {
+  const { created_by } = await db
+    .selectFrom('tasks')
+    .select('created_by')
+    .where('task_id', '=', task_id)
+    .executeTakeFirstOrThrow();
+  return created_by;
+}
+
+async function append(
+  tx: Db,
+  now: number,
+  record: LedgerRecord,
+  { trial_key, sharpe }: Pick<TrialEntriesTable, 'trial_key' | 'sharpe'>,
+): Promise<void> {
+  const { seq, prev_hash, hash } = entryAfter(await headOf(tx), now, record);
+  const { kind, by, lock, family, symbols, bar_ms, from, to } = record;
+  await tx
+    .insertInto('trial_entries')
+    .values({
+      seq,
+      recorded_at: now,
+      kind,
+      recorded_by: by,
+      lock_digest: lock,
+      trial_key,
+      sharpe,
+      family,
+      symbols: JSON.stringify(symbols),
+      bar_ms,
+      window_from: Date.parse(from),
+      window_to: Date.parse(to),
+      prev_hash,
+      hash,
+    })
+    .execute();
+  await tx.updateTable('trial_head').set({ seq, hash }).execute();
+}
+
+async function headOf(db: Db): Promise<ChainHead> {
+  const head = await db.selectFrom('trial_head').select(['seq', 'hash']).executeTakeFirst();
+  if (head !== undefined) return head;
+  throw new ServiceError('trials_tampered', 'the table trial_head has no row', {
+    remedy: 'Find out who can write to the database, and restore it from a backup.',
+  });
+}
+
+/**
+ * Returns at most `limit` entries after `afterSeq`, oldest first, as they are stored, so that their reader
+ * can verify the chain.
+ */
+export async function readTrials(
+  db: Db,
+  afterSeq: number,
+  limit: number,
+): Promise<{ readonly entries: readonly LedgerEntry[]; readonly head: ChainHead }> {
+  // Read first, so that an entry appended meanwhile is beyond no head.
+  const rows = await db
+    .selectFrom('trial_entries')
+    .selectAll()
+    .where('seq', '>', afterSeq)
+    .orderBy('seq')
+    .limit(limit)
+    .execute();
+  return { entries: rows.map(entryOf), head: await headOf(db) };
+}
+
+function entryOf(row: TrialEntriesTable): LedgerEntry {
+  const { seq, kind, lock_digest: lock, trial_key, sharpe, prev_hash, hash } = row;
+  const scope = {
+    family: row.family,
+    symbols: symbolsOf(row.symbols),
+    bar_ms: row.bar_ms,
+    from: formatInstant(row.window_from),
+    to: formatInstant(row.window_to),
+  };
+  const recorded_at = formatInstant(row.recorded_at);
+  const common = { seq, recorded_at, by: row.recorded_by, lock, ...scope, prev_hash, hash };
+  if (kind === 'holdout_opened') return { ...common, kind };
+  return { ...common, kind, count: 1, trials: packTrials(new Map([[trial_key, sharpe]])) };
+}
+
+/** A row that was tampered with may hold any text. */
+function symbolsOf(text: string): readonly string[] {
+  try {
+    return JSON.parse(text) as readonly string[];
+  } catch {
+    return [text];
+  }
+}
+
+/** Returns the number itself if it is not a valid time, so that a tampered row can be shown. */
+function formatInstant(ms: number): string {
+  return Math.abs(ms) <= 8.64e15 ? new Date(ms).toISOString() : String(ms);
+}
