@@ -386,7 +386,7 @@ export const RUN_FIGURES = {
 
 export type FigureName = keyof typeof RUN_FIGURES;
 
-/** The figures by which the trials of a sweep are compared; the first one ranks them. */
+/** The figures by which the trials of a sweep are compared. */
 export const SWEEP_FIGURES = [
   'sharpe',
   'total_return',

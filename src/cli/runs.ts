@@ -6,7 +6,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { parseAxis } from '../backtest/search/grid.ts';
+import { parseAxis } from '../backtest/search/axes.ts';
 import type { Overrides } from '../bots/load-bot.ts';
 import { ServiceError } from '../base/errors.ts';
 import type { ColumnNames } from '../market/header.ts';
@@ -37,7 +37,7 @@ export function overridesOf({
 }: OverrideOptions): Overrides {
   const params = param.map((text): [string, string] => {
     const { name, texts } = parseAxis(text);
-    if (texts.length !== 1) {
+    if (texts?.length !== 1) {
       throw new ServiceError('usage', `--param ${text}: a backtest takes only one value`, {
         remedy: 'Use `service-local backtest sweep` to try several values.',
       });

@@ -1,9 +1,10 @@
 import { describeLuck } from '../backtest/ledger/describe-luck.ts';
 import type { Conventions, Finding, Gate, Summary } from '../backtest/summary.ts';
+import { shownFigures } from '../backtest/search/goal.ts';
 import type { SweepDocument } from '../backtest/search/sweep-document.ts';
 import { formatCountOf, formatPercent, formatRatio, NO_VALUE } from '../base/format.ts';
 import { formatFigure, readFigure } from '../base/format-figure.ts';
-import { RUN_FIGURES, SWEEP_FIGURES, type FigureName } from '../base/run-figures.ts';
+import { RUN_FIGURES, type FigureName } from '../base/run-figures.ts';
 import { formatTime } from '../market/bar-time.ts';
 import type { Cell, Output } from './output.ts';
 
@@ -59,33 +60,29 @@ export function showSummary(out: Output, summary: Summary): void {
 }
 
 export function showSweep(out: Output, document: SweepDocument, top: number): void {
-  const { bot, window, axes, trials, results, findings, deflated_sharpe: deflated } = document;
-  const { total, done, failed, skipped } = trials;
-  const counts = [
-    `${done} of ${total} trials`,
-    ...(skipped > 0 ? [`${skipped} invalid combinations skipped`] : []),
-    ...(failed > 0 ? [`${failed} failed`] : []),
-  ];
+  const { bot, window, search, axes, results, findings, deflated_sharpe: deflated } = document;
   out.line(`${out.style.bold(bot.name)}  ${formatWindow(window)}`);
-  out.line(counts.join(', '));
+  out.line(formatTrialCounts(document.trials));
+  for (const { reason, count } of document.trials.skipped_because) {
+    out.line(`  ${formatCountOf(count, 'combination')} skipped: ${reason}`);
+  }
   if (results.length === 0) {
     out.line('No trial has a result yet, so there is nothing to rank.');
     return;
   }
   out.line();
+  const figures = shownFigures(search.objectives);
+  const hasFronts = search.objectives.length > 1;
   out.table(
-    [
-      ...axes.map(({ name }) => ({ title: name, align: 'right' as const })),
-      ...SWEEP_FIGURES.map((name) => ({
-        title: RUN_FIGURES[name].label,
-        align: 'right' as const,
-      })),
-    ],
+    [...axes.map(({ name }) => name), ...(hasFronts ? ['front'] : [])]
+      .concat(figures.map((name) => RUN_FIGURES[name].label))
+      .map((title) => ({ title, align: 'right' as const })),
     results
       .slice(0, top)
-      .map(({ params, metrics }) => [
+      .map(({ params, metrics, front }) => [
         ...axes.map(({ name }) => String(params[name])),
-        ...SWEEP_FIGURES.map((name) => formatFigure(name, metrics[name])),
+        ...(front === undefined ? [] : [String(front)]),
+        ...figures.map((name) => formatFigure(name, metrics[name])),
       ]),
   );
   out.line();
@@ -99,6 +96,17 @@ export function showSweep(out: Output, document: SweepDocument, top: number): vo
     );
   }
   showFindings(out, findings);
+}
+
+function formatTrialCounts(trials: SweepDocument['trials']): string {
+  const { total, done, failed, pruned, excluded, skipped } = trials;
+  return [
+    `${done} of ${total} trials`,
+    ...(skipped > 0 ? [`${skipped} invalid combinations skipped`] : []),
+    ...(pruned > 0 ? [`${pruned} pruned`] : []),
+    ...(excluded > 0 ? [`${excluded} excluded by --where`] : []),
+    ...(failed > 0 ? [`${failed} failed`] : []),
+  ].join(', ');
 }
 
 function showGates(out: Output, gates: readonly Gate[]): void {

@@ -8,6 +8,8 @@ import { compareWithBenchmark } from '../../src/backtest/benchmark.ts';
 import { deflatedStatistics } from '../../src/backtest/deflated-sharpe.ts';
 import { drawdownsOf } from '../../src/backtest/returns.ts';
 import type { ReportInput } from '../../src/backtest/report/input.ts';
+import { HIGHEST_SHARPE } from '../../src/backtest/search/goal.ts';
+import { metricsFrom } from '../../src/backtest/search/trial-figures.ts';
 import type { SweepReportInput, SweepRow } from '../../src/backtest/report/sweep-report.ts';
 import { conventionsFor, statistics } from '../../src/backtest/statistics.ts';
 import type { Summary } from '../../src/backtest/summary.ts';
@@ -234,6 +236,7 @@ export function syntheticSweep(stops: readonly string[] = ['none']): SweepReport
         rows.push({
           params: { fast, slow, stop },
           metrics: {
+            ...metricsFrom(() => null),
             sharpe,
             total_return: (sharpe ?? 0) * 0.8,
             max_drawdown: -0.1 - distance * 0.05,
@@ -251,7 +254,8 @@ export function syntheticSweep(stops: readonly string[] = ['none']): SweepReport
     window: summary.window,
     currency: 'USD',
     finished: rows.length,
-    rows,
+    objectives: HIGHEST_SHARPE.objectives,
+    rows: rows.toSorted((a, b) => (b.metrics.sharpe ?? -9) - (a.metrics.sharpe ?? -9)),
     deflated: { probability: 0.41, expected_max_sharpe: 0.96, trials: rows.length },
   };
 }

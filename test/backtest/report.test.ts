@@ -444,7 +444,7 @@ describe('in a browser', { timeout: 30_000 }, () => {
       const rows = Array.from({ length: 500 }, (_, period) => ({
         params: { period },
         metrics: { ...sweep.rows[0]!.metrics, sharpe: period / 500 },
-      }));
+      })).toReversed();
       await open(renderSweepReport({ ...sweep, rows, deflated: undefined }));
       expect(await page.locator('#map thead th').count()).toBe(61);
       expect(await page.locator('#map thead th').last().innerText()).toBe('492 to 499');

@@ -3,7 +3,8 @@
  * over the same pairs, or on more workers against one. The workers keep their indicators, which take 3 %
  * of the first round.
  */
-import { axesOf, gridOf, parseAxis } from '../../src/backtest/search/grid.ts';
+import { axesOf, parseAxis } from '../../src/backtest/search/axes.ts';
+import { gridOf } from '../../src/backtest/search/grid.ts';
 import { conventionsFor } from '../../src/backtest/statistics.ts';
 import { TrialPool, type TrialBatch } from '../../src/backtest/search/trial-pool.ts';
 import type { TrialSetup } from '../../src/backtest/search/trial.ts';
@@ -40,7 +41,7 @@ const indices = Uint32Array.from({ length: grid.count }, (_, index) => index);
 const batch: TrialBatch = { indices, trial: (index) => grid.trial(index) };
 
 const poolOf = (count: number): TrialPool =>
-  new TrialPool({ name: 'sma_crossover' }, setup, {
+  new TrialPool({ name: 'sma_crossover' }, [setup], {
     workers: count,
     memoryMb: 1024,
     columnMb: 512,

@@ -1,6 +1,7 @@
 import type { DeflatedSharpe } from '../deflated-sharpe.ts';
 import type { Summary } from '../summary.ts';
-import type { TrialMetrics } from '../search/trial.ts';
+import { shownFigures, type Goal } from '../search/goal.ts';
+import type { TrialFigureName, TrialMetrics } from '../search/trial-figures.ts';
 import { drawHeatMap, type HeatMapData } from './client/heat-map.ts';
 import { sortTables } from './client/sort-tables.ts';
 import { switchTheme } from './client/switch-theme.ts';
@@ -12,7 +13,7 @@ import {
   NO_VALUE,
 } from '../../base/format.ts';
 import { formatFigure } from '../../base/format-figure.ts';
-import { RUN_FIGURES, SWEEP_FIGURES } from '../../base/run-figures.ts';
+import { RUN_FIGURES } from '../../base/run-figures.ts';
 import { html, type Html, nothing } from '../../base/html.ts';
 import { type Column, renderPage, sortableTable, THEME_BUTTON } from './render-report.ts';
 import { PRINTED_ROWS } from '../../base/report-style.ts';
@@ -24,17 +25,20 @@ export interface SweepReportInput {
   readonly window: Summary['window'];
   /** Account currency, such as `USD`. */
   readonly currency: string;
-  /** Number of trials with figures. */
+  /** Number of ranked trials. */
   readonly finished: number;
-  /** The best finished trials in any order, at least one; all have the same parameter names. */
+  readonly objectives: Goal['objectives'];
+  /** The best of the ranked trials, best first, at least one; all have the same parameter names. */
   readonly rows: readonly SweepRow[];
-  /** Deflated Sharpe ratio of the row with the highest Sharpe ratio, if defined. */
+  /** Deflated Sharpe ratio of the first row, if defined. */
   readonly deflated: DeflatedSharpe | undefined;
 }
 
 export interface SweepRow {
   readonly params: Readonly<Record<string, number | string | boolean>>;
-  readonly metrics: Pick<TrialMetrics, (typeof SWEEP_FIGURES)[number]>;
+  readonly metrics: TrialMetrics;
+  /** With several objectives: 1 for the Pareto front, 2 for the front without it, and so on. */
+  readonly front?: number | undefined;
 }
 
 // Limits the page to a few megabytes, regardless of the size of the grid.
@@ -42,15 +46,12 @@ const MAX_HEAT_MAP_TRIALS = 50_000;
 const MAX_TABLE_ROWS = 2000;
 
 export function renderSweepReport(input: SweepReportInput): string {
-  const { bot, currency } = input;
-  const rows = input.rows.toSorted(
-    (a, b) => (b.metrics.sharpe ?? -Infinity) - (a.metrics.sharpe ?? -Infinity) || 0,
-  );
+  const { bot, currency, rows } = input;
   const mapped = rows.slice(0, MAX_HEAT_MAP_TRIALS);
   const names = Object.keys(rows[0]!.params);
   const data: HeatMapData = {
     params: names.map((name) => axis(name, mapped)),
-    metrics: SWEEP_FIGURES.map((name) => {
+    metrics: shownFigures(input.objectives).map((name) => {
       const { label, unit } = RUN_FIGURES[name];
       return {
         label: unit === 'money' ? `${label}, ${currency}` : label,
@@ -63,7 +64,7 @@ export function renderSweepReport(input: SweepReportInput): string {
     title: `${bot.name} · sweep`,
     body: html`<main>
       ${heading(input)} ${bestSection(rows[0]!, input)} ${heatMapSection(names, input.finished)}
-      ${tableSection(names, rows, input.finished)}
+      ${tableSection(names, input)}
     </main>`,
     data,
     scripts: [switchTheme, sortTables, drawHeatMap],
@@ -100,19 +101,22 @@ function heading({ bot, version, window, currency, finished }: SweepReportInput)
   </header>`;
 }
 
+const BEST_FIGURES = ['total_return', 'max_drawdown', 'trades'] as const;
+
 function bestSection(
   { params, metrics }: SweepRow,
-  { deflated, finished }: SweepReportInput,
+  { deflated, finished, objectives }: SweepReportInput,
 ): Html {
-  const figure = (name: (typeof SWEEP_FIGURES)[number]): Html =>
+  const [{ figure: best }, ...others] = objectives;
+  const figure = (name: TrialFigureName): Html =>
     html`<div>
       <dt>${RUN_FIGURES[name].label}</dt>
       <dd>${formatFigure(name, metrics[name])}</dd>
     </div>`;
   return html`<dl class="figures">
       <div>
-        <dt>Best ${RUN_FIGURES.sharpe.label}</dt>
-        <dd>${formatFigure('sharpe', metrics.sharpe)}</dd>
+        <dt>Best ${RUN_FIGURES[best].label}</dt>
+        <dd>${formatFigure(best, metrics[best])}</dd>
         <dd>${paramsInWords(params)}</dd>
       </div>
       <div>
@@ -124,7 +128,10 @@ function bestSection(
         <dt>Trials</dt>
         <dd>${formatCount(finished)}</dd>
       </div>
-      ${figure('total_return')} ${figure('max_drawdown')} ${figure('trades')}
+      ${[...others.map((other) => other.figure), ...BEST_FIGURES]
+        .filter((name, i, names) => name !== best && names.indexOf(name) === i)
+        .slice(0, BEST_FIGURES.length)
+        .map(figure)}
     </dl>
     ${judgement(deflated)}`;
 }
@@ -161,11 +168,10 @@ function heatMapSection(names: readonly string[], trials: number): Html {
       <label for="${id}">${label}</label>
       <select id="${id}" autocomplete="off"></select>
     </span>`;
-  const others =
-    names.length > 2 ? ' Each cell shows its trial with the highest Sharpe ratio.' : '';
+  const others = names.length > 2 ? ' Each cell shows its best trial.' : '';
   const omitted =
     trials > MAX_HEAT_MAP_TRIALS
-      ? ` The map contains the ${formatCount(MAX_HEAT_MAP_TRIALS)} trials with the highest Sharpe ratio.`
+      ? ` The map contains the best ${formatCount(MAX_HEAT_MAP_TRIALS)} trials.`
       : '';
   return html`<section aria-labelledby="map-title">
     <div class="heading">
@@ -183,7 +189,18 @@ function heatMapSection(names: readonly string[], trials: number): Html {
   </section>`;
 }
 
-function tableSection(names: readonly string[], rows: readonly SweepRow[], finished: number): Html {
+const FRONT: Column<SweepRow> = {
+  label: 'Front',
+  numeric: true,
+  value: ({ front }) => front ?? null,
+  text: ({ front }) => (front === undefined ? NO_VALUE : formatCount(front)),
+};
+
+function tableSection(
+  names: readonly string[],
+  { rows, finished, objectives }: SweepReportInput,
+): Html {
+  const hasFronts = objectives.length > 1;
   const listed = rows.slice(0, MAX_TABLE_ROWS);
   const columns: Column<SweepRow>[] = [
     ...names.map((name) => ({
@@ -192,7 +209,8 @@ function tableSection(names: readonly string[], rows: readonly SweepRow[], finis
       value: ({ params }: SweepRow) => String(params[name]),
       text: ({ params }: SweepRow) => html`<bdi>${String(params[name])}</bdi>`,
     })),
-    ...SWEEP_FIGURES.map((name) => ({
+    ...(hasFronts ? [FRONT] : []),
+    ...shownFigures(objectives).map((name) => ({
       label: RUN_FIGURES[name].label,
       numeric: true,
       value: ({ metrics }: SweepRow) => metrics[name],
@@ -202,8 +220,8 @@ function tableSection(names: readonly string[], rows: readonly SweepRow[], finis
   const note =
     listed.length < finished
       ? html`<p class="note">
-          The ${formatCount(listed.length)} trials with the highest Sharpe ratio of
-          ${formatCount(finished)}; trials.csv contains all.
+          The best ${formatCount(listed.length)} trials of ${formatCount(finished)}; trials.csv
+          contains all.
         </p>`
       : nothing;
   const onPaper =
@@ -215,6 +233,6 @@ function tableSection(names: readonly string[], rows: readonly SweepRow[], finis
   return html`<section aria-labelledby="trials-title">
     <h2 id="trials-title">Trials</h2>
     ${note}${onPaper}
-    ${sortableTable({ label: 'Trials', columns, rows: listed, sorted: { column: names.length, direction: 'descending' } })}
+    ${sortableTable({ label: 'Trials', columns, rows: listed, sorted: { column: names.length, direction: hasFronts || objectives[0].better === 'lower' ? 'ascending' : 'descending' } })}
   </section>`;
 }

@@ -1,6 +1,6 @@
 import { resolveParams, type Param, type Params, type ParamValues } from '../../engine/params.ts';
 import type { Strategy } from '../../engine/strategy.ts';
-import type { Axis } from '../search/grid.ts';
+import type { Axis } from '../search/axes.ts';
 
 /** The chosen parameters with one of them a step away. */
 export interface Neighbor {
@@ -24,7 +24,7 @@ export function neighborsOf(
   return Object.entries(strategy.params).flatMap(([name, param]) => {
     const axis = axes.find((one) => one.name === name);
     const values =
-      axis !== undefined && axis.values.length > 1
+      axis !== undefined && 'values' in axis && axis.values.length > 1
         ? adjacentValues(axis.values, chosen[name]!)
         : nearbyNumbers(param, chosen[name]!);
     return values

@@ -45,7 +45,7 @@ export async function searchPermutations(
     isDone[permutation] = 1;
   });
   const setup: TrialSetup = { ...search.setup, blocks: undefined, permutationSeed: seed };
-  const pool = new TrialPool(source, setup, limits);
+  const pool = new TrialPool(source, [setup], limits);
   const pending = [...isDone.keys()].filter((permutation) => isDone[permutation] === 0);
   let done = permutations - pending.length;
   const end = (permutation: number, value: number): void => {
@@ -76,7 +76,7 @@ interface PermutationLine {
 }
 
 async function runRounds(
-  { trials }: Search,
+  { trials, goal }: Search,
   pool: TrialPool,
   pending: readonly number[],
   onEnd: (permutation: number, best: number) => void,
@@ -97,8 +97,8 @@ async function runRounds(
     await pool.run(batch, (result) => {
       const permutation = result.permutation!;
       const own = results.get(permutation)!;
-      own.add(result.index, result);
-      if (own.isComplete) onEnd(permutation, own.best(1)[0]?.metrics.sharpe ?? Number.NaN);
+      own.add(result);
+      if (own.isComplete) onEnd(permutation, own.best(goal)?.metrics.sharpe ?? Number.NaN);
     });
   }
 }

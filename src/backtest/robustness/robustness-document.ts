@@ -1,6 +1,6 @@
 import { holds, type Assertion } from '../assertion.ts';
 import type { BacktestJob } from '../job.ts';
-import type { Axis } from '../search/grid.ts';
+import type { Axis } from '../search/axes.ts';
 import type { Trial } from '../search/trial.ts';
 import type { Conventions, Gate, Lock, Summary } from '../summary.ts';
 import type { Overfitting } from './overfitting.ts';

@@ -4,7 +4,7 @@
  */
 import { formatCount, formatPercent, formatRatio } from '../../base/format.ts';
 import type { Range } from '../assertion.ts';
-import type { TrialMetrics } from '../search/trial.ts';
+import type { TrialMetrics } from '../search/trial-figures.ts';
 import type { Bootstrap, BootstrapFigure } from './bootstrap.ts';
 import type { Overfitting } from './overfitting.ts';
 import type { StressName } from './stresses.ts';

@@ -3,7 +3,7 @@ import type { RunResult } from '../../engine/run-result.ts';
 import { mergeTimes } from '../../engine/steps.ts';
 import { execute } from '../execute.ts';
 import type { BacktestJob } from '../job.ts';
-import { metricsFrom, type TrialMetrics } from '../search/trial.ts';
+import { metricsFrom, type TrialMetrics } from '../search/trial-figures.ts';
 import { conventionsFor, quickStatistics } from '../statistics.ts';
 import type { Conventions } from '../summary.ts';
 

@@ -6,13 +6,13 @@ import { mergeTimes } from '../../engine/steps.ts';
 import type { BacktestJob } from '../job.ts';
 import { canonicalDigest } from '../lock.ts';
 import { returnsOf, sampleEquity } from '../returns.ts';
-import type { AxisText } from '../search/grid.ts';
+import type { AxisText } from '../search/axes.ts';
 import { planSearch, type Search } from '../search/plan-search.ts';
 import { runSearch } from '../search/run-search.ts';
 import type { CountTrials } from '../search/saved-trials.ts';
 import type { TrialLimits } from '../search/trial-pool.ts';
 import { TrialResults } from '../search/trial-results.ts';
-import type { TrialMetrics } from '../search/trial.ts';
+import type { TrialMetrics } from '../search/trial-figures.ts';
 import { daysOf } from '../statistics.ts';
 import type { StrategySource } from '../strategy-source.ts';
 import type { Conventions } from '../summary.ts';
@@ -72,7 +72,7 @@ export function planRobustness(
   { params, seed, blocks: count }: RobustnessRequest,
   timeoutMs: number,
 ): RobustnessPlan {
-  const search = planSearch(job, params, timeoutMs);
+  const search = planSearch(job, { params }, timeoutMs);
   const blocks = { count, returns: countReturns(job, search.setup.conventions) };
   const digest = canonicalDigest({ search: search.digest, blocks: count });
   return {
@@ -82,7 +82,7 @@ export function planRobustness(
       ...search,
       setup: { ...search.setup, blocks },
       digest,
-      results: new TrialResults(search.trials, blocks),
+      results: new TrialResults(search.trials, { blocks }),
     },
   };
 }
@@ -113,7 +113,7 @@ export async function testRobustness(
     ...options,
     onProgress: report('trials', search.trials.count),
   });
-  const chosen = results.best(1)[0];
+  const chosen = results.best(search.goal);
   if (chosen === undefined) {
     throw new ServiceError('strategy_failed', `every trial failed, such as: ${results.firstError}`);
   }
@@ -142,7 +142,7 @@ export async function testRobustness(
       },
       permuted,
       chosen,
-      trials: { total: results.count, failed: results.failed },
+      trials: { total: search.trials.capacity, failed: results.failed },
       axes,
       conventions: search.setup.conventions,
       seed,

@@ -1,49 +1,118 @@
+import { ServiceError } from '../../base/errors.ts';
 import { packageVersion } from '../../base/package-version.ts';
 import { mergeTimes } from '../../engine/steps.ts';
 import type { BacktestJob } from '../job.ts';
 import { canonicalDigest } from '../lock.ts';
 import { conventionsFor } from '../statistics.ts';
-import { axesOf, gridOf, type Axis, type AxisText, type Grid } from './grid.ts';
+import { axesOf, type Axis, type AxisText } from './axes.ts';
+import { HIGHEST_SHARPE, type Goal } from './goal.ts';
+import { gridOf } from './grid.ts';
+import { partsOf } from './pruning.ts';
+import { SampledTrials } from './sampled-trials.ts';
 import { TrialResults } from './trial-results.ts';
+import type { TrialSource } from './trial-source.ts';
 import type { TrialSetup } from './trial.ts';
+
+export type SearchMethod =
+  | { readonly kind: 'grid' }
+  | {
+      readonly kind: 'random' | 'tpe';
+      readonly trials: number;
+      /** From 0 to 2^32 − 1. */
+      readonly seed: number;
+    };
+
+export interface SearchRequest {
+  readonly params: readonly AxisText[];
+  /** A grid by default. */
+  readonly method?: SearchMethod | undefined;
+  /** The highest Sharpe ratio by default. */
+  readonly goal?: Goal | undefined;
+  /** Ends trials that do badly over the first part of the bars; see `pruning.ts`. */
+  readonly prune?: boolean | undefined;
+}
 
 /** A search for parameters over the bars of a job. */
 export interface Search {
   readonly job: BacktestJob;
   readonly axes: readonly Axis[];
-  readonly trials: Grid;
+  readonly method: SearchMethod;
+  readonly goal: Goal;
+  readonly trials: TrialSource;
   readonly setup: TrialSetup;
-  /** Identifies the search by spec, data, strategy, engine, grid and package version. */
+  /** Setups over the first parts of the bars, for pruning; none without it. */
+  readonly parts: readonly TrialSetup[];
+  /** Identifies the search by everything that decides its trials and their figures. */
   readonly digest: string;
   /** Filled by `runSearch`. */
   readonly results: TrialResults;
 }
 
+/** Trials over three objectives are compared pair by pair. */
+const MAX_COMPARED = 20_000;
+/** A proposal of `tpe` takes time in proportion to the number of earlier trials. */
+const MAX_SAMPLED = { random: 100_000, tpe: 5000 } as const;
+
 /**
  * @param timeoutMs longest time without a return from the strategy
- * @throws ServiceError `usage` for invalid parameters
+ * @throws ServiceError `usage` for invalid parameters, or too many trials
  */
 export function planSearch(
   job: BacktestJob,
-  params: readonly AxisText[],
+  { params, method = { kind: 'grid' }, goal = HIGHEST_SHARPE, prune = false }: SearchRequest,
   timeoutMs: number,
 ): Search {
   const axes = axesOf(job.strategy, params);
-  const trials = gridOf(job.strategy, job.params, axes);
-  const { instruments, signals, config, barMs } = job;
-  const conventions = conventionsFor(mergeTimes(instruments.map(({ bars }) => bars)), { barMs });
+  const trials = trialsOf(job, axes, method, goal);
+  if (goal.objectives.length > 2 && trials.capacity > MAX_COMPARED) {
+    throw new ServiceError('usage', `${trials.capacity} trials with more than two objectives`, {
+      remedy: `Give at most two objectives, or run at most ${MAX_COMPARED} trials.`,
+    });
+  }
+  const times = mergeTimes(job.instruments.map(({ bars }) => bars));
+  const conventions = conventionsFor(times, { barMs: job.barMs });
+  const setupOf = ({ instruments, signals, config }: BacktestJob): TrialSetup => ({
+    instruments: instruments.map(({ symbol, bars, warmUp }) => ({ symbol, bars, warmUp })),
+    signals,
+    config,
+    conventions,
+    timeoutMs,
+  });
+  const parts = prune ? partsOf(job).map(setupOf) : [];
+  const isGuided = method.kind === 'tpe' || prune;
   return {
     job,
     axes,
+    method,
+    goal,
     trials,
-    setup: {
-      instruments: instruments.map(({ symbol, bars, warmUp }) => ({ symbol, bars, warmUp })),
-      signals,
-      config,
-      conventions,
-      timeoutMs,
-    },
-    digest: canonicalDigest({ lock: job.lock.digest, axes, package: packageVersion() }),
-    results: new TrialResults(trials),
+    setup: setupOf(job),
+    parts,
+    // Where the goal only ranks the results, searches with different goals share their trials.
+    digest: canonicalDigest({
+      lock: job.lock.digest,
+      axes,
+      package: packageVersion(),
+      ...(method.kind !== 'grid' && { method }),
+      ...(isGuided && { goal }),
+      ...(prune && { prune }),
+    }),
+    results: new TrialResults(trials, { rungs: parts.length + 1 }),
   };
+}
+
+function trialsOf(
+  job: BacktestJob,
+  axes: readonly Axis[],
+  method: SearchMethod,
+  goal: Goal,
+): TrialSource {
+  if (method.kind === 'grid') return gridOf(job.strategy, job.params, axes);
+  const most = MAX_SAMPLED[method.kind];
+  if (method.trials > most) {
+    throw new ServiceError('usage', `${method.trials} trials; at most ${most} are allowed`, {
+      remedy: `Run at most ${most} trials with --search ${method.kind}.`,
+    });
+  }
+  return new SampledTrials(job.strategy, job.params, axes, { ...method, goal });
 }

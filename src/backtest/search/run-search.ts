@@ -1,7 +1,9 @@
 import type { StrategySource } from '../strategy-source.ts';
 import type { Search } from './plan-search.ts';
+import { barsOf, survivorsOf } from './pruning.ts';
 import { SavedTrials, type CountTrials } from './saved-trials.ts';
 import { TrialLog } from './trial-log.ts';
+import type { Trial } from './trial.ts';
 import { TrialPool, type TrialLimits } from './trial-pool.ts';
 
 export interface SearchOptions extends TrialLimits {
@@ -24,26 +26,20 @@ export interface SearchOptions extends TrialLimits {
 export async function runSearch(
   search: Search,
   source: StrategySource,
-  { directory, signal, count, onProgress, ...limits }: SearchOptions,
+  { directory, signal, count, onProgress = () => {}, ...limits }: SearchOptions,
 ): Promise<void> {
-  const { trials, results, setup } = search;
-  const log =
-    directory === undefined ? undefined : TrialLog.open(directory, search.digest, results);
-  const workers = Math.min(limits.workers, Math.max(1, results.pending.length));
-  const pool = new TrialPool(source, setup, { ...limits, workers });
+  const { trials, results, setup, parts } = search;
+  const log = directory === undefined ? undefined : TrialLog.open(directory, search);
+  const workers = Math.max(1, Math.min(limits.workers, trials.generationSize ?? trials.capacity));
+  const pool = new TrialPool(source, [...parts, setup], { ...limits, workers });
   const stopped = Promise.withResolvers<never>();
   const saved = new SavedTrials(log, count, stopped.reject);
   const abort = (): void => stopped.reject(signal!.reason as Error);
   try {
-    onProgress?.(results.done);
+    onProgress(results.done);
     signal?.throwIfAborted();
     signal?.addEventListener('abort', abort);
-    const batch = { indices: results.pending, trial: (index: number) => trials.trial(index) };
-    const run = pool.run(batch, (result) => {
-      results.add(result.index, result);
-      saved.add(result);
-      onProgress?.(results.done);
-    });
+    const run = runGenerations(search, pool, saved, () => onProgress(results.done));
     await Promise.race([run, stopped.promise]);
   } finally {
     signal?.removeEventListener('abort', abort);
@@ -51,4 +47,53 @@ export async function runSearch(
     saved.save();
     log?.close();
   }
+}
+
+async function runGenerations(
+  search: Search,
+  pool: TrialPool,
+  saved: SavedTrials,
+  onProgress: () => void,
+): Promise<void> {
+  const { trials, results } = search;
+  for (;;) {
+    let running = trials.nextGeneration(results);
+    if (running.length === 0) return;
+    for (const index of running) results.forgetIfOther(trials.trial(index));
+    for (let rung = 0; rung <= results.lastRung; rung++) {
+      const isLast = rung === results.lastRung;
+      const indices = running.filter((index) => !results.has(index, rung));
+      const trial = (index: number): Trial => ({
+        ...trials.trial(index),
+        ...(results.lastRung > 0 && { rung }),
+      });
+      await pool.run({ indices, trial }, (result) => {
+        results.add(result);
+        saved.add(result, isLast || 'error' in result);
+        onProgress();
+      });
+      if (isLast) break;
+      running = prune(search, running, rung, saved);
+      onProgress();
+    }
+  }
+}
+
+/** Ends the trials that do not continue after a rung, and returns the others. */
+function prune(
+  { trials, results, setup, parts, goal }: Search,
+  running: Uint32Array,
+  rung: number,
+  saved: SavedTrials,
+): Uint32Array {
+  const compared = running.filter((index) => !results.hasFailed(index));
+  const share = barsOf(parts[rung]!) / barsOf(setup);
+  const survivors = survivorsOf(compared, results, { rung, share, goal });
+  const continues = new Set(survivors);
+  for (const index of compared) {
+    if (continues.has(index)) continue;
+    results.prune(index, rung);
+    saved.countPruned({ ...trials.trial(index), metrics: results.metrics(index) });
+  }
+  return survivors;
 }

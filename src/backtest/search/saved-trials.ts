@@ -17,7 +17,8 @@ export class SavedTrials {
   readonly #log: TrialLog | undefined;
   readonly #count: CountTrials | undefined;
   readonly #onFailure: (error: unknown) => void;
-  #unsaved: TrialResult[] = [];
+  #unlogged: TrialResult[] = [];
+  #uncounted: ExecutedTrial[] = [];
   #timer: NodeJS.Timeout | undefined;
 
   /** @param onFailure called with an error of a write that no caller waits for */
@@ -31,20 +32,34 @@ export class SavedTrials {
     this.#onFailure = onFailure;
   }
 
-  add(result: TrialResult): void {
-    this.#unsaved.push(result);
-    if (this.#count === undefined || this.#unsaved.length >= MOST_AT_ONCE) this.save();
-    else this.#timer ??= setTimeout(() => this.#saveLate(), SAVE_WITHIN_MS);
+  /** @param isEnd false for a trial that may run over more bars, or be pruned */
+  add(result: TrialResult, isEnd: boolean): void {
+    this.#unlogged.push(result);
+    if (isEnd) this.#uncounted.push(executedTrial(result));
+    this.#saveSoon();
+  }
+
+  /** Counts a trial that is logged, and does not run over more bars. */
+  countPruned(result: TrialResult): void {
+    this.#uncounted.push(executedTrial(result));
+    this.#saveSoon();
   }
 
   /** Saves all trials that were added. */
   save(): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;
-    const trials = this.#unsaved;
-    this.#unsaved = [];
-    if (trials.length > 0) this.#count?.(trials.map(executedTrial));
+    const [trials, executed] = [this.#unlogged, this.#uncounted];
+    this.#unlogged = [];
+    this.#uncounted = [];
+    if (executed.length > 0) this.#count?.(executed);
     for (const trial of trials) this.#log?.append(trial);
+  }
+
+  #saveSoon(): void {
+    const size = Math.max(this.#unlogged.length, this.#uncounted.length);
+    if (this.#count === undefined || size >= MOST_AT_ONCE) this.save();
+    else this.#timer ??= setTimeout(() => this.#saveLate(), SAVE_WITHIN_MS);
   }
 
   #saveLate(): void {

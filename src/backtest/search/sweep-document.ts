@@ -9,10 +9,14 @@ import { outsideFinding, shortWindow } from '../findings.ts';
 import { renderSweepReport } from '../report/sweep-report.ts';
 import { returnsOf, sampleEquity } from '../returns.ts';
 import type { Conventions, Finding, Lock, Summary } from '../summary.ts';
-import type { Axis } from './grid.ts';
-import type { Search } from './plan-search.ts';
-import { trialLines } from './trial-log.ts';
-import type { Trial, TrialMetrics } from './trial.ts';
+import type { Axis } from './axes.ts';
+import type { Goal } from './goal.ts';
+import type { Search, SearchMethod } from './plan-search.ts';
+import { barsOf, KEPT_SHARE } from './pruning.ts';
+import type { SkipReason } from './skipped-combinations.ts';
+import { trialLines } from './trials-csv.ts';
+import type { TrialMetrics } from './trial-figures.ts';
+import type { Trial } from './trial.ts';
 
 /** `sweep.json`, and the document that `backtest sweep --json` prints. */
 export interface SweepDocument {
@@ -22,22 +26,40 @@ export interface SweepDocument {
   readonly lock: Lock;
   readonly window: Summary['window'];
   readonly conventions: Conventions;
+  readonly search: SearchMethod & {
+    /** Trials of a generation; absent for a grid, whose trials are independent of each other. */
+    readonly generation_size?: number;
+    readonly objectives: Goal['objectives'];
+    readonly constraints: Goal['constraints'];
+    /** Absent without pruning. */
+    readonly pruning?: {
+      /** Share of the trials that continue after each part of the bars but the last. */
+      readonly kept: number;
+      /** Number of bars in each part. */
+      readonly bars: readonly number[];
+    };
+  };
   readonly axes: readonly Axis[];
   readonly trials: {
     readonly total: number;
+    /** Trials that have ended, pruned and failed ones included. */
     readonly done: number;
     readonly failed: number;
-    /** Combinations that the strategy's own check rejects. */
+    readonly pruned: number;
+    /** Finished trials that violate a constraint. They are not among the results. */
+    readonly excluded: number;
+    /** Combinations that the strategy does not accept. */
     readonly skipped: number;
+    readonly skipped_because: readonly SkipReason[];
   };
-  /** The trial with the highest Sharpe ratio. */
+  /** The first of the results. */
   readonly best: Ranked | null;
   /**
-   * Correction of the best Sharpe ratio for the number of trials; null until all trials are done, and
-   * if it is undefined.
+   * Correction of the Sharpe ratio of the best trial for the number of trials; null until all trials are
+   * done, and if it is undefined.
    */
   readonly deflated_sharpe: DeflatedSharpe | null;
-  /** Finished trials, highest Sharpe ratio first, at most 50,000; `trials.csv` has all. */
+  /** Finished trials that meet the constraints, best first, at most 50,000; `trials.csv` has all. */
   readonly results: readonly Ranked[];
   /** Doubts about the results of all trials. */
   readonly findings: readonly Finding[];
@@ -48,6 +70,8 @@ export interface SweepDocument {
 interface Ranked {
   readonly params: Trial['params'];
   readonly metrics: TrialMetrics;
+  /** With several objectives: 1 for the Pareto front, 2 for the front without it, and so on. */
+  readonly front?: number;
 }
 
 /** Limits the document and the memory that its results take. */
@@ -55,11 +79,15 @@ const MAX_RANKED = 50_000;
 
 /** Ranks the finished trials, corrects the best Sharpe ratio and writes the sweep's files. */
 export async function finishSweep(search: Search, directory: string): Promise<SweepDocument> {
-  const { job, axes, trials, results, setup } = search;
-  const ranked = results
-    .best(MAX_RANKED)
-    .map(({ params, metrics }): Ranked => ({ params, metrics }));
-  const table = await writeText(join(directory, 'trials.csv'), trialLines(results));
+  const { job, axes, trials, results, setup, goal } = search;
+  const hasFronts = goal.objectives.length > 1;
+  const ranking = results.ranking(goal);
+  const ranked = results.take(ranking, MAX_RANKED).map(({ params, metrics, front }): Ranked => ({
+    params,
+    metrics,
+    ...(hasFronts && { front: front + 1 }),
+  }));
+  const table = await writeText(join(directory, 'trials.csv'), trialLines(search));
   const times = job.instruments.map(({ bars }) => bars.time);
   const from = Math.min(...times.map((time) => time[0]!));
   const to = Math.max(...times.map((time) => time.at(-1)!));
@@ -74,12 +102,16 @@ export async function finishSweep(search: Search, directory: string): Promise<Sw
       bars: times.reduce((sum, { length }) => sum + length, 0),
     },
     conventions: setup.conventions,
+    search: describeSearch(search),
     axes,
     trials: {
-      total: trials.count,
+      total: trials.capacity,
       done: results.done,
       failed: results.failed,
-      skipped: trials.skipped,
+      pruned: results.pruned,
+      excluded: results.completed - ranking.order.length,
+      skipped: trials.skipped.total,
+      skipped_because: trials.skipped.reasons,
     },
     best: ranked[0] ?? null,
     deflated_sharpe: results.isComplete ? ((await deflateBest(search, ranked[0])) ?? null) : null,
@@ -97,10 +129,12 @@ export async function finishSweep(search: Search, directory: string): Promise<Sw
       version: document.version,
       window: document.window,
       currency: job.currency,
-      finished: results.done - results.failed,
-      rows: ranked.map(({ params, metrics }) => ({
+      finished: ranking.order.length,
+      objectives: goal.objectives,
+      rows: ranked.map(({ params, metrics, front }) => ({
         params: Object.fromEntries(axes.map(({ name }) => [name, params[name]!])),
         metrics,
+        front,
       })),
       deflated: document.deflated_sharpe ?? undefined,
     });
@@ -110,17 +144,30 @@ export async function finishSweep(search: Search, directory: string): Promise<Sw
   return document;
 }
 
+function describeSearch({ method, goal, trials, setup, parts }: Search): SweepDocument['search'] {
+  const { generationSize } = trials;
+  return {
+    ...method,
+    ...(generationSize !== undefined && { generation_size: generationSize }),
+    ...goal,
+    ...(parts.length > 0 && {
+      pruning: { kept: KEPT_SHARE, bars: [...parts, setup].map(barsOf) },
+    }),
+  };
+}
+
 /** Runs the best trial again, because the sweep does not keep the returns of its trials. */
 async function deflateBest(
-  { job, results, setup: { instruments, signals, config, conventions, timeoutMs } }: Search,
+  { job, results, setup }: Search,
   best: Ranked | undefined,
 ): Promise<DeflatedSharpe | undefined> {
   if (best === undefined || best.metrics.sharpe === null) return undefined;
-  const setup = { instruments, signals, config, strategy: job.strategy, params: best.params };
-  const run = await (job.execute ?? execute)(setup, { timeoutMs });
+  const { instruments, signals, config, conventions, timeoutMs } = setup;
+  const request = { instruments, signals, config, strategy: job.strategy, params: best.params };
+  const run = await (job.execute ?? execute)(request, { timeoutMs });
   return deflatedSharpe(
     returnsOf(sampleEquity(run, conventions.sampling)),
-    // Failed trials count as trials, too.
+    // Failed and pruned trials count as trials, too.
     results.sharpes(),
     conventions.periods_per_year,
     job.lock.trials,

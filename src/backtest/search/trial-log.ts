@@ -2,37 +2,37 @@ import { closeSync, ftruncateSync, openSync, readSync, writeSync } from 'node:fs
 import { dirname, join } from 'node:path';
 import { ServiceError } from '../../base/errors.ts';
 import { isSystemError } from '../../base/system-errors.ts';
-import { csvCell } from '../result-csv.ts';
 import { notWritable } from '../write-text.ts';
-import type { TrialResults } from './trial-results.ts';
-import { isComplete, TRIAL_FIGURES } from './trial.ts';
-import type { TrialFigures, TrialMetrics, TrialResult } from './trial.ts';
+import type { Search } from './plan-search.ts';
+import { isComplete, type TrialMetrics } from './trial-figures.ts';
+import type { Trial, TrialFigures, TrialResult } from './trial.ts';
 
 /**
- * Log of a sweep's finished trials, from which an interrupted sweep continues: a line that identifies
- * the sweep, then a JSON line for each trial.
+ * Log of a search's finished trials, from which an interrupted search continues: a line that identifies
+ * the search, then a JSON line for each trial and, with pruning, for each part of the bars over which it
+ * ran. Parameters are logged only if results of earlier trials can change them.
  */
 export class TrialLog {
   readonly #file: string;
   readonly #descriptor: number;
+  readonly #search: Search;
 
-  private constructor(file: string, descriptor: number) {
+  private constructor(file: string, search: Search) {
     this.#file = file;
-    this.#descriptor = descriptor;
+    this.#search = search;
+    this.#descriptor = openSync(file, 'a+');
   }
 
   /**
-   * Opens or creates the log of the sweep that `digest` identifies, and adds the trials in it to
-   * `results`.
+   * Opens or creates the log of a search, and adds the trials in it to the results of the search.
    *
-   * @throws ServiceError `conflict` if the directory contains another sweep
+   * @throws ServiceError `conflict` if the directory contains another search
    */
-  static open(directory: string, digest: string, results: TrialResults): TrialLog {
+  static open(directory: string, search: Search): TrialLog {
     const file = join(directory, 'trials.ndjson');
-    const header = JSON.stringify({ schema: 'service-local/trials/v1', sweep: digest });
     try {
-      const log = new TrialLog(file, openSync(file, 'a+'));
-      log.#read(header, results);
+      const log = new TrialLog(file, search);
+      log.#read();
       return log;
     } catch (error) {
       throw isSystemError(error) ? notWritable(file, error) : error;
@@ -41,7 +41,7 @@ export class TrialLog {
 
   append(result: TrialResult): void {
     try {
-      writeSync(this.#descriptor, `${textOf(result)}\n`);
+      writeSync(this.#descriptor, `${textOf(result, this.#hasParams)}\n`);
     } catch (error) {
       throw notWritable(this.#file, error);
     }
@@ -51,7 +51,13 @@ export class TrialLog {
     closeSync(this.#descriptor);
   }
 
-  #read(header: string, results: TrialResults): void {
+  get #hasParams(): boolean {
+    return this.#search.method.kind !== 'grid';
+  }
+
+  #read(): void {
+    const { digest, trials, results } = this.#search;
+    const header = JSON.stringify({ schema: 'service-local/trials/v1', sweep: digest });
     let end = 0;
     for (const line of linesOf(this.#descriptor)) {
       if (end === 0 && line.text !== header) {
@@ -61,8 +67,10 @@ export class TrialLog {
         });
       }
       const finished = end === 0 ? undefined : readLine(line.text, results.sums !== undefined);
-      if (finished !== undefined && finished.index < results.count) {
-        results.add(finished.index, finished);
+      const { index = -1, rung = 0 } = finished ?? {};
+      if (finished !== undefined && index < trials.capacity && rung <= results.lastRung) {
+        if (this.#hasParams) results.recall(finished);
+        else results.add(finished);
       }
       end = line.end;
     }
@@ -95,16 +103,14 @@ function* linesOf(descriptor: number): Generator<{ readonly text: string; readon
   }
 }
 
-interface FinishedTrial extends TrialFigures {
-  readonly index: number;
-}
+type FinishedTrial = Trial & TrialFigures;
 
-/** One line, without the parameters, which follow from the index. Sums of returns keep their bits. */
-function textOf(result: TrialResult): string {
+/** One line. Sums of returns keep their bits. */
+function textOf(result: TrialResult, hasParams: boolean): string {
   const sums = 'sums' in result && result.sums;
   return JSON.stringify({
     ...result,
-    params: undefined,
+    params: hasParams ? result.params : undefined,
     ...(sums && { sums: Buffer.from(sums.buffer).toString('base64') }),
   });
 }
@@ -112,36 +118,17 @@ function textOf(result: TrialResult): string {
 /** Skips failed trials, damaged lines and lines without some figure, so that these trials run again. */
 function readLine(line: string, hasSums: boolean): FinishedTrial | undefined {
   try {
-    const { index, metrics, sums } = JSON.parse(line) as {
-      readonly index?: number;
+    const { sums, ...trial } = JSON.parse(line) as Omit<FinishedTrial, 'sums' | 'metrics'> & {
       readonly metrics?: TrialMetrics;
       readonly sums?: string;
     };
+    const { index, metrics } = trial;
     if (index === undefined || metrics === undefined || !isComplete(metrics)) return undefined;
-    if (!hasSums) return { index, metrics };
+    if (!hasSums) return { ...trial, metrics };
     if (sums === undefined) return undefined;
     const bytes = Uint8Array.from(Buffer.from(sums, 'base64'));
-    return { index, metrics, sums: new Float64Array(bytes.buffer) };
+    return { ...trial, metrics, sums: new Float64Array(bytes.buffer) };
   } catch {
     return undefined;
   }
-}
-
-/** Lines of `trials.csv`: the parameters, figures and error of each trial that has ended. */
-export function* trialLines(results: TrialResults): Generator<string> {
-  const metrics = results.failed < results.done ? TRIAL_FIGURES : [];
-  let params: readonly string[] | undefined;
-  for (const result of results.inOrder()) {
-    if (params === undefined) {
-      params = Object.keys(result.params);
-      yield `${[...params, ...metrics, 'error'].join(',')}\n`;
-    }
-    const cells = [
-      ...params.map((name) => result.params[name]),
-      ...metrics.map((name) => ('metrics' in result ? result.metrics[name] : null)),
-      'error' in result ? result.error : null,
-    ];
-    yield `${cells.map((cell) => csvCell(cell ?? '')).join(',')}\n`;
-  }
-  if (params === undefined) yield 'error\n';
 }

@@ -36,11 +36,11 @@ export class TrialPool {
 
   constructor(
     source: StrategySource,
-    setup: TrialSetup,
+    setups: readonly TrialSetup[],
     { workers, memoryMb, columnMb }: TrialLimits,
   ) {
     const columnBytes = (columnMb * MB) / workers;
-    this.#start = () => new TrialThread({ source, setup, columnBytes }, memoryMb);
+    this.#start = () => new TrialThread({ source, setups, columnBytes }, memoryMb);
     this.#threads = Array.from({ length: workers }, () => undefined);
   }
 

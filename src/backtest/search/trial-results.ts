@@ -1,48 +1,80 @@
-import type { Grid } from './grid.ts';
 import { BlockSums, type ReturnBlocks } from '../robustness/block-sums.ts';
-import { metricsFrom, TRIAL_FIGURES } from './trial.ts';
-import type { TrialFigures, TrialMetrics, TrialResult } from './trial.ts';
+import { meets, rankTrials, type Ranking } from './rank-trials.ts';
+import type { Goal } from './goal.ts';
+import type { TrialSource } from './trial-source.ts';
+import {
+  metricsFrom,
+  TRIAL_FIGURES,
+  type TrialFigureName,
+  type TrialMetrics,
+} from './trial-figures.ts';
+import type { Trial, TrialResult } from './trial.ts';
 
 const WIDTH = TRIAL_FIGURES.length;
+const PLACES = new Map(TRIAL_FIGURES.map((name, place) => [name, place]));
+/** Rung of a trial without figures. */
+const NONE = -1;
+
+export type RankedTrial = Trial & { readonly metrics: TrialMetrics; readonly front: number };
 
 /**
- * Results of the trials of a sweep by index, as rows of numbers: a million of them take 112 MB. `null` is
+ * Results of the trials of a search by index, as rows of numbers: a million of them take 112 MB. `null` is
  * stored as NaN, which is never a figure.
+ *
+ * A rung is a part of the bars, of which the last one has all. Without pruning it is the only one.
  */
 export class TrialResults {
   /** Sums of the returns of the trials, if the search has blocks. */
   readonly sums: BlockSums | undefined;
-  readonly #grid: Grid;
-  readonly #figures: Float64Array;
-  /** 1 for trials with figures. */
-  readonly #isRanked: Uint8Array;
+  readonly #trials: TrialSource;
+  readonly lastRung: number;
+  /** By rung. */
+  readonly #figures: (Float64Array | undefined)[];
+  /** The last rung of each trial so far. */
+  readonly #rungs: Int8Array;
+  readonly #isPruned: Uint8Array;
   /** Messages of failed trials, in the order of completion. */
   readonly #errors = new Map<number, string>();
-  #rankedCount = 0;
+  /** Parameters of recalled trials, in JSON. */
+  readonly #recalled = new Map<number, string>();
+  #completed = 0;
+  #pruned = 0;
 
-  constructor(grid: Grid, blocks?: ReturnBlocks) {
-    this.sums = blocks && new BlockSums(blocks, grid.count);
-    this.#grid = grid;
-    this.#figures = new Float64Array(grid.count * WIDTH);
-    this.#isRanked = new Uint8Array(grid.count);
+  constructor(
+    trials: TrialSource,
+    {
+      rungs = 1,
+      blocks,
+    }: { readonly rungs?: number; readonly blocks?: ReturnBlocks | undefined } = {},
+  ) {
+    this.sums = blocks && new BlockSums(blocks, trials.capacity);
+    this.#trials = trials;
+    this.lastRung = rungs - 1;
+    this.#figures = Array.from({ length: rungs }, () => undefined);
+    this.#rungs = new Int8Array(trials.capacity).fill(NONE);
+    this.#isPruned = new Uint8Array(trials.capacity);
   }
 
-  /** Number of trials of the sweep. */
-  get count(): number {
-    return this.#grid.count;
-  }
-
-  /** Number of trials that have ended, failed ones included. */
+  /** Number of trials that have ended, failed and pruned ones included. */
   get done(): number {
-    return this.#rankedCount + this.failed;
+    return this.#completed + this.failed + this.#pruned;
+  }
+
+  /** Number of trials with figures over all bars. */
+  get completed(): number {
+    return this.#completed;
   }
 
   get failed(): number {
     return this.#errors.size;
   }
 
+  get pruned(): number {
+    return this.#pruned;
+  }
+
   get isComplete(): boolean {
-    return this.done === this.#grid.count;
+    return this.done === this.#trials.capacity;
   }
 
   /** Message of the trial that failed first. */
@@ -50,69 +82,122 @@ export class TrialResults {
     return this.#errors.values().next().value;
   }
 
-  /** Indices of the trials that have not ended. */
-  get pending(): Uint32Array {
-    return this.#indices((index) => !this.has(index));
+  /** Whether a trial has figures of this rung, or has failed. */
+  has(index: number, rung = this.lastRung): boolean {
+    return this.#rungs[index]! >= rung || this.#errors.has(index);
   }
 
-  /** Indices of the trials with figures. */
-  get ranked(): Uint32Array {
-    return this.#indices((index) => this.#isRanked[index] === 1);
+  hasFailed(index: number): boolean {
+    return this.#errors.has(index);
   }
 
-  has(index: number): boolean {
-    return this.#isRanked[index] === 1 || this.#errors.has(index);
-  }
-
-  add(index: number, result: TrialFigures | { readonly error: string }): void {
+  add(result: TrialResult): void {
+    const { index, rung = this.lastRung } = result;
     if ('error' in result) {
       this.#errors.set(index, result.error);
       return;
     }
+    const figures = (this.#figures[rung] ??= new Float64Array(this.#rungs.length * WIDTH));
     TRIAL_FIGURES.forEach((name, place) => {
-      this.#figures[index * WIDTH + place] = result.metrics[name] ?? Number.NaN;
+      figures[index * WIDTH + place] = result.metrics[name] ?? Number.NaN;
     });
     if (result.sums !== undefined) this.sums?.set(index, result.sums);
-    if (this.#isRanked[index] === 0) this.#rankedCount++;
-    this.#isRanked[index] = 1;
+    if (rung === this.lastRung && !this.has(index)) this.#completed++;
+    this.#rungs[index] = Math.max(rung, this.#rungs[index]!);
   }
 
-  /** Trials that have ended, in the order of the grid. */
-  *inOrder(): Generator<TrialResult> {
-    for (let index = 0; index < this.#grid.count; index++) {
-      const error = this.#errors.get(index);
-      if (error !== undefined) yield { ...this.#grid.trial(index), error };
-      else if (this.#isRanked[index] === 1) yield this.#ranked(index);
-    }
+  /** Ends a trial at a rung, of which it has figures. */
+  prune(index: number, rung: number): void {
+    if (this.#rungs[index] === this.lastRung) this.#completed--;
+    this.#rungs[index] = rung;
+    this.#isPruned[index] = 1;
+    this.#pruned++;
   }
 
-  /** The trials with the highest Sharpe ratios, highest first, at most `count`. */
-  best(count: number): (TrialResult & { readonly metrics: TrialMetrics })[] {
-    const sharpe = (index: number): number => this.#sharpe(index) ?? -Infinity;
-    const indices = this.ranked;
-    indices.sort((a, b) => sharpe(b) - sharpe(a) || a - b);
-    return Array.from(indices.subarray(0, count), (index) => this.#ranked(index));
+  /** Adds a trial of an earlier run, whose parameters may differ if earlier trials now end otherwise. */
+  recall(result: TrialResult): void {
+    this.add(result);
+    this.#recalled.set(result.index, JSON.stringify(result.params));
   }
 
-  /** Sharpe ratio of every trial that has ended; null if it is undefined. */
-  sharpes(): (number | null)[] {
-    return Array.from(
-      this.#indices((index) => this.has(index)),
-      (index) => (this.#isRanked[index] === 1 ? this.#sharpe(index) : null),
+  /** Drops the figures that an earlier run recorded for other parameters. */
+  forgetIfOther({ index, params }: Trial): void {
+    const recalled = this.#recalled.get(index);
+    if (recalled === undefined || recalled === JSON.stringify(params)) return;
+    if (this.#rungs[index] === this.lastRung) this.#completed--;
+    this.#rungs[index] = NONE;
+  }
+
+  /** A figure of a trial, NaN if it is undefined. @param rung by default the last one of the trial */
+  figure(index: number, name: TrialFigureName, rung = this.#rungs[index]!): number {
+    return this.#figures[rung]![index * WIDTH + PLACES.get(name)!]!;
+  }
+
+  /** Indices of the trials with figures over all bars. */
+  get ranked(): Uint32Array {
+    return this.endedAt(this.lastRung);
+  }
+
+  /** Indices of the trials with figures that have ended at this rung. */
+  endedAt(rung: number): Uint32Array {
+    const isEnd = rung === this.lastRung ? 0 : 1;
+    return this.#indices(
+      (index) =>
+        this.#rungs[index] === rung && this.#isPruned[index] === isEnd && !this.hasFailed(index),
     );
   }
 
-  #sharpe(index: number): number | null {
-    return orNull(this.#figures[index * WIDTH + TRIAL_FIGURES.indexOf('sharpe')]!);
+  /** The results of trials that have ended, in the order of trials. */
+  *inOrder(): Generator<TrialResult> {
+    for (let index = 0; index < this.#trials.count; index++) {
+      const trial = this.#trials.trial(index);
+      const error = this.#errors.get(index);
+      if (error !== undefined) yield { ...trial, error };
+      else if (this.#isPruned[index] === 1 || this.has(index)) {
+        yield { ...trial, rung: this.#rungs[index]!, metrics: this.metrics(index) };
+      }
+    }
   }
 
-  #ranked(index: number): TrialResult & { readonly metrics: TrialMetrics } {
-    const metrics = metricsFrom((_, place) => orNull(this.#figures[index * WIDTH + place]!));
-    return { ...this.#grid.trial(index), metrics };
+  /** Ranks the trials with figures over all bars that meet the constraints. */
+  ranking(goal: Goal): Ranking {
+    const figureOf = (index: number, name: TrialFigureName): number => this.figure(index, name);
+    const indices = this.ranked.filter((index) => meets(goal.constraints, index, figureOf));
+    return rankTrials(indices, figureOf, goal);
+  }
+
+  /** The first trials of a ranking. */
+  take({ order, fronts }: Ranking, count: number): RankedTrial[] {
+    return Array.from(order.subarray(0, count), (index, place) => ({
+      ...this.#trials.trial(index),
+      metrics: this.metrics(index),
+      front: fronts[place]!,
+    }));
+  }
+
+  /** The best trial; undefined if no trial meets the constraints. */
+  best(goal: Goal): RankedTrial | undefined {
+    return this.take(this.ranking(goal), 1)[0];
+  }
+
+  /**
+   * Sharpe ratio of every trial that has ended; null if it is undefined. That of a pruned trial covers
+   * the bars over which it ran.
+   */
+  sharpes(): (number | null)[] {
+    return Array.from(
+      this.#indices((index) => this.#isPruned[index] === 1 || this.has(index)),
+      (index) => (this.hasFailed(index) ? null : orNull(this.figure(index, 'sharpe'))),
+    );
+  }
+
+  /** The figures of the last rung of a trial. */
+  metrics(index: number): TrialMetrics {
+    return metricsFrom((name) => orNull(this.figure(index, name)));
   }
 
   #indices(isWanted: (index: number) => boolean): Uint32Array {
-    const indices = new Uint32Array(this.#grid.count);
+    const indices = new Uint32Array(this.#trials.count);
     let found = 0;
     for (let index = 0; index < indices.length; index++) {
       if (isWanted(index)) indices[found++] = index;

@@ -9,7 +9,7 @@ import type { Trial, TrialResult, TrialSetup } from './trial.ts';
 /** Data of a worker thread. */
 export interface TrialThreadData {
   readonly source: StrategySource;
-  readonly setup: TrialSetup;
+  readonly setups: readonly TrialSetup[];
   /** Bound on the indicators that the thread keeps for later trials. */
   readonly columnBytes: number;
 }

@@ -12,8 +12,10 @@ import type { TrialThreadData, TrialThreadMessage } from './trial-thread.ts';
 import type { Trial, TrialSetup } from './trial.ts';
 
 /** A thread of a search: posts the result of each trial of a chunk, then the end of the chunk. */
-const { source, setup, columnBytes } = workerData as TrialThreadData;
-const { strategy, files } = runStrategy(Math.ceil(setup.timeoutMs), () => loadStrategy(source));
+const { source, setups, columnBytes } = workerData as TrialThreadData;
+const { strategy, files } = runStrategy(Math.ceil(setups[0]!.timeoutMs), () =>
+  loadStrategy(source),
+);
 if (!isDeepStrictEqual(files, source.files)) {
   throw new ServiceError('invalid_strategy', 'the strategy changed while the sweep was running', {
     remedy: 'Start the sweep again, and do not change the strategy until it has finished.',
@@ -23,7 +25,10 @@ if (!isDeepStrictEqual(files, source.files)) {
 /** Error in a promise or timer of the strategy in the current trial. */
 let late: ServiceError | undefined;
 const failLate = (error: unknown): void => {
-  late ??= lateError(error, { strategy: strategy.name, done: setup.instruments[0]!.bars.length });
+  late ??= lateError(error, {
+    strategy: strategy.name,
+    done: setups.at(-1)!.instruments[0]!.bars.length,
+  });
 };
 process.on('uncaughtException', failLate);
 process.on('unhandledRejection', failLate);
@@ -33,18 +38,23 @@ const shared = {
   computations: new SharedComputations(columnBytes),
 };
 // The watchdog starts a thread for each trial. Built-in strategies always return, so they need none.
-const limited = 'module' in source ? setup : { ...setup, timeoutMs: Infinity };
+const limited = setups.map((setup) =>
+  'module' in source ? setup : { ...setup, timeoutMs: Infinity },
+);
 let permutedBars: PermutedBars | undefined;
-/** The setup of the last trial, and the permutation of its bars. */
-let last: Pick<Trial, 'permutation'> & { readonly setup: TrialSetup } = { setup: limited };
-const setupOf = ({ permutation }: Trial): TrialSetup => {
-  if (permutation === last.permutation) return last.setup;
+/** The setup of the last trial, and what decides its bars. */
+let last: Pick<Trial, 'permutation' | 'rung'> & { readonly setup: TrialSetup } = {
+  setup: limited.at(-1)!,
+};
+const setupOf = ({ permutation, rung }: Trial): TrialSetup => {
+  if (permutation === last.permutation && rung === last.rung) return last.setup;
   // They belong to other bars.
   shared.computations.clear();
-  last = { permutation, setup: limited };
-  if (permutation === undefined) return limited;
+  const setup = limited.at(rung ?? -1)!;
+  last = { permutation, rung, setup };
+  if (permutation === undefined) return setup;
   permutedBars ??= new PermutedBars(setup.instruments, setup.permutationSeed!);
-  last = { permutation, setup: { ...limited, instruments: permutedBars.permute(permutation) } };
+  last = { permutation, rung, setup: { ...setup, instruments: permutedBars.permute(permutation) } };
   return last.setup;
 };
 const post = (message: TrialThreadMessage): void => parentPort!.postMessage(message);

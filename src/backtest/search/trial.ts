@@ -1,6 +1,5 @@
 import { ServiceError } from '../../base/errors.ts';
 import { readFigure } from '../../base/format-figure.ts';
-import type { RUN_FIGURES } from '../../base/run-figures.ts';
 import type { EngineConfig } from '../../engine/config.ts';
 import type { EngineInstrument } from '../../engine/engine-setup.ts';
 import type { EngineMemory } from '../../engine/memory.ts';
@@ -11,55 +10,18 @@ import type { Strategy } from '../../engine/strategy.ts';
 import { execute } from '../execute.ts';
 import { returnsOf, sampleEquity } from '../returns.ts';
 import { blockSumsOf, type ReturnBlocks } from '../robustness/block-sums.ts';
-import { quickStatistics, type QuickStatistics } from '../statistics.ts';
+import { quickStatistics } from '../statistics.ts';
 import type { Conventions } from '../summary.ts';
+import { metricsFrom, type TrialMetrics } from './trial-figures.ts';
 
-/** One combination of parameters; `index` is its place in the grid. */
+/** One combination of parameters; `index` is its place in the order of trials. */
 export interface Trial {
   readonly index: number;
   readonly params: ParamValues<Params>;
   /** Number of the permutation of the bars over which it runs; absent for the bars themselves. */
   readonly permutation?: number | undefined;
-}
-
-/** The figures that a sweep keeps of each run, in the order of the columns of `trials.csv`. */
-export const TRIAL_FIGURES = [
-  'sharpe',
-  'total_return',
-  'cagr',
-  'annual_return',
-  'volatility',
-  'sortino',
-  'calmar',
-  'max_drawdown',
-  'trades',
-  'win_rate',
-  'profit_factor',
-  'fees',
-  'exposure',
-  'end_equity',
-] as const;
-
-type ValueAt<Path> = Path extends `${infer Block extends keyof QuickStatistics}.${infer Name}`
-  ? Name extends keyof QuickStatistics[Block]
-    ? QuickStatistics[Block][Name]
-    : never
-  : never;
-
-export type TrialMetrics = {
-  readonly [N in (typeof TRIAL_FIGURES)[number]]: ValueAt<(typeof RUN_FIGURES)[N]['path']>;
-};
-
-export function metricsFrom(
-  read: (name: (typeof TRIAL_FIGURES)[number], place: number) => unknown,
-): TrialMetrics {
-  const entries = TRIAL_FIGURES.map((name, place) => [name, read(name, place)]);
-  return Object.fromEntries(entries) as TrialMetrics;
-}
-
-/** Whether a trial that an earlier version wrote has all figures. */
-export function isComplete(metrics: object): metrics is TrialMetrics {
-  return TRIAL_FIGURES.every((name) => Object.hasOwn(metrics, name));
+  /** Part of the bars over which it runs, all of them if absent; see `pruning.ts`. */
+  readonly rung?: number | undefined;
 }
 
 /** Figures of a run that has ended, with sums of its returns if the setup has `blocks`. */

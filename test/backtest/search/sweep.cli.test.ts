@@ -92,7 +92,10 @@ test('a sweep has the same trials, figures and hash with one worker and with fou
     total: TRIALS,
     done: TRIALS,
     failed: 0,
+    pruned: 0,
+    excluded: 0,
     skipped: SKIPPED,
+    skipped_because: [{ reason: 'fast must be below slow', count: SKIPPED }],
   });
   expect(one.deflated_sharpe?.trials).toBe(TRIALS);
   expect(one.deflated_sharpe?.probability).toBeLessThan(0.95);
@@ -286,7 +289,14 @@ test.each([
   [['-p', 'fats=1:5:1'], 'Did you mean fast?'],
   [['-p', 'fast=5:1:1'], 'FROM at most TO'],
   [['-p', 'fast=a:b:c'], 'must be numbers'],
-  [['-p', 'fast=0:5:1'], 'at least 1'],
+  [['-p', 'fast=-5:0:1'], 'no combination is valid: fast must be at least 1, not -5'],
+  [['-p', 'fast=5:50'], 'a grid needs the step of fast'],
+  [['-p', 'fast=5:50:log:2'], 'must be FROM:TO:STEP'],
+  [['-p', 'fast=0:50:log', '--search', 'tpe'], 'must be greater than 0'],
+  [['-p', 'fast=5', '--trials', '9'], 'need --search random or tpe'],
+  [['-p', 'fast=5', '--objective', 'trades'], '"trades" cannot be an objective'],
+  [['-p', 'fast=5', '--objective', 'sharp'], 'Did you mean sharpe?'],
+  [['-p', 'fast=5', '--where', 'sqn>=1'], 'unknown metric sqn'],
   [['-p', 'fast=50,60', '-p', 'slow=20'], 'fast must be below slow'],
   [['-p', 'fast=1:1e9:1e-3'], 'values; at most'],
   [[], 'at least one --param'],

@@ -9,7 +9,7 @@ export interface HeatMapData {
     readonly values: readonly string[];
     readonly of: readonly number[];
   }[];
-  /** Trials are in descending order of Sharpe, so the first trial of a cell is its best. */
+  /** Trials are ranked, so the first trial of a cell is its best. */
   readonly metrics: readonly {
     readonly label: string;
     readonly unit: FigureUnit;

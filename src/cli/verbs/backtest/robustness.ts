@@ -1,7 +1,7 @@
 import { resolve } from 'node:path';
 import { parseAssertionOn } from '../../../backtest/assertion.ts';
 import { ROBUSTNESS_RANGES } from '../../../backtest/robustness/robustness-figures.ts';
-import { parseAxis } from '../../../backtest/search/grid.ts';
+import { parseAxis } from '../../../backtest/search/axes.ts';
 import { ServiceError } from '../../../base/errors.ts';
 import { DATA_OPTIONS } from '../../data-options.ts';
 import { DEFAULT_COLUMN_MB, MEMORY_OPTION } from '../../memory-option.ts';

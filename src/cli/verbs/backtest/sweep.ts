@@ -1,29 +1,24 @@
 import { totalmem } from 'node:os';
 import { resolve } from 'node:path';
-import { parseAxis } from '../../../backtest/search/grid.ts';
 import { ServiceError } from '../../../base/errors.ts';
 import { DATA_OPTIONS, HOLDOUT_OPTION } from '../../data-options.ts';
+import { SEARCH_OPTIONS, searchRequestOf } from '../../search-options.ts';
 import type { Progress } from '../../output.ts';
 import { defineVerb } from '../../verb.ts';
 
 const DEFAULT_COLUMN_MB = 512;
 
 export const verb = defineVerb({
-  summary: 'run a bot with every combination of parameters',
+  summary: 'search for good parameters of a bot',
   description:
-    'Runs the bot with every combination of the given parameters on all processors. After an ' +
-    'interruption, the same command resumes the sweep. Writes sweep.json, trials.csv and report.html.',
+    'Runs the bot with every combination of the given parameters, or with a sample of them, on all ' +
+    'processors. After an interruption, the same command resumes the sweep. Writes sweep.json, ' +
+    'trials.csv and report.html.',
   arguments: {
     file: { description: 'bot file, YAML or JSON', complete: 'file' },
   },
   options: {
-    param: {
-      short: 'p',
-      value: 'name=values',
-      description: 'FROM:TO:STEP or A,B,C; repeat it for each parameter',
-      repeat: true,
-      parse: parseAxis,
-    },
+    ...SEARCH_OPTIONS,
     from: { value: 'date', description: 'first day, which overrides the spec' },
     to: { value: 'date', description: 'last day, which overrides the spec' },
     ...DATA_OPTIONS,
@@ -43,13 +38,12 @@ export const verb = defineVerb({
     'strategy_timeout_seconds',
     'strategy_memory_mb',
   ],
-  examples: ['backtest sweep bot.yaml -p fast=5:50:5 -p slow=20:200:10'],
+  examples: [
+    'backtest sweep bot.yaml -p fast=5:50:5 -p slow=20:200:10',
+    "backtest sweep bot.yaml -p fast=5:50 -p slow=20:200 --search tpe --where 'trades>=30'",
+  ],
   async run(context, args, options) {
-    if (options.param.length === 0) {
-      throw new ServiceError('usage', 'a sweep needs at least one --param', {
-        remedy: 'Specify a parameter and its values, for example -p fast=5:50:5.',
-      });
-    }
+    const request = searchRequestOf(options);
     const { loadBot } = await import('../../../bots/load-bot.ts');
     const { prepare, strategySource } = await import('../../../bots/prepare.ts');
     const { signalsOver } = await import('../../../bots/models/signals.ts');
@@ -73,7 +67,7 @@ export const verb = defineVerb({
     for (const note of notes) context.message(`note: ${note}`);
     const signals = await signalsOver(bot.models, prepared.instruments);
     const job = { ...prepared, signals };
-    const search = planSearch(job, options.param, settings.strategy_timeout_seconds * 1000);
+    const search = planSearch(job, request, settings.strategy_timeout_seconds * 1000);
     const directory = resolve(
       context.cwd,
       options.out ?? `${settings.runs_dir}/${job.bot.slug}/sweep-${search.digest.slice(0, 12)}`,
@@ -82,7 +76,7 @@ export const verb = defineVerb({
 
     const counted = new CountedTrials(context);
     const lockWith = counted.capture(job);
-    const { results } = search;
+    const { results, trials } = search;
     let progress: Progress | undefined;
     // From here on, Ctrl-C keeps finished trials; before, it ends the process at once.
     const { signal } = context;
@@ -98,7 +92,7 @@ export const verb = defineVerb({
         onProgress: (done) => {
           if (progress === undefined) {
             if (done > 0) context.message(`resuming: ${done} trials are already done`);
-            progress = context.progress('sweep', results.count, done);
+            progress = context.progress('sweep', trials.capacity, done);
           }
           progress.update(done);
         },
@@ -107,7 +101,7 @@ export const verb = defineVerb({
       if (!signal.aborted) throw error;
       failure = new ServiceError(
         'interrupted',
-        `${results.done} of ${results.count} trials are done and saved`,
+        `${results.done} of ${trials.capacity} trials are done and saved`,
         { remedy: 'Run the same command again to resume.' },
       );
     } finally {
