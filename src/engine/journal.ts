@@ -137,17 +137,18 @@ export class Journal implements JournalRows {
   readonly #symbols: readonly string[];
   readonly #rows: Rows;
 
-  constructor(symbols: readonly string[], memory: EngineMemory, rows = new Rows(WIDTH, memory)) {
+  constructor(symbols: readonly string[], rows: Rows) {
     this.#symbols = symbols;
     this.#rows = rows;
   }
 
-  static read({ symbols, rows }: JournalData): JournalRows {
-    return new Journal(symbols, new EngineMemory(), Rows.from(WIDTH, rows));
+  /** @param keepsEvents whether events can be read; otherwise, they are only counted. */
+  static start(symbols: readonly string[], memory: EngineMemory, keepsEvents: boolean): Journal {
+    return new Journal(symbols, new Rows(WIDTH, memory, keepsEvents));
   }
 
-  static empty(symbols: readonly string[]): JournalRows {
-    return Journal.read({ symbols, rows: { chunks: [], count: 0 } });
+  static read({ symbols, rows }: JournalData): JournalRows {
+    return new Journal(symbols, Rows.from(WIDTH, rows));
   }
 
   get data(): JournalData {

@@ -13,15 +13,18 @@ export interface RowsData {
 export class Rows {
   readonly #width: number;
   readonly #memory: EngineMemory;
+  readonly #keepsAll: boolean;
   readonly #chunks: Float64Array[] = [];
   #count = 0;
   #offset = 0;
   /** Chunk that contains the last row. */
   chunk: Float64Array = new Float64Array(0);
 
-  constructor(width: number, memory: EngineMemory) {
+  /** @param keepsAll whether rows are kept; otherwise each overwrites the one before. */
+  constructor(width: number, memory: EngineMemory, keepsAll = true) {
     this.#width = width;
     this.#memory = memory;
+    this.#keepsAll = keepsAll;
   }
 
   /** Rows for reading only. */
@@ -43,13 +46,13 @@ export class Rows {
 
   /** Adds a row with undefined content. Returns its offset in `chunk`. */
   append(): number {
-    this.#offset += this.#width;
+    this.#count += 1;
+    if (this.#keepsAll) this.#offset += this.#width;
     if (this.#offset + this.#width > this.chunk.length) {
       this.chunk = this.#memory.chunk();
       this.#chunks.push(this.chunk);
       this.#offset = 0;
     }
-    this.#count += 1;
     return this.#offset;
   }
 

@@ -4,7 +4,6 @@ import { parseTimeframe } from '../market/timeframe.ts';
 import { calendarOf, type TradingCalendar } from '../market/trading-calendar.ts';
 import type { EngineConfig } from './config.ts';
 import type { EngineSetup } from './engine-setup.ts';
-import { EventCounter } from './event-counter.ts';
 import { EquityCurve } from './equity-curve.ts';
 import { hideBar, Instrument, lengthen, showBar } from './instrument.ts';
 import { Journal } from './journal.ts';
@@ -40,7 +39,7 @@ export class RunState {
   /** Bars of each instrument, after those before the run, which only declared indicators see. */
   readonly withWarmUp: Bars[];
   readonly portfolio: Portfolio;
-  readonly journal: Journal | EventCounter;
+  readonly journal: Journal;
   /** Account currency, before the first step. */
   readonly initialCash: number;
   /** Oldest first. During a step, it may contain orders that have ended. */
@@ -106,7 +105,7 @@ export class RunState {
     if (opening !== undefined) this.portfolio.open(opening);
     this.initialCash = opening === undefined ? config.cash : this.portfolio.equity();
     this.curve = new EquityCurve(this.initialCash, this.times, memory.equity(this.stepCount));
-    this.journal = keepsEvents ? new Journal(symbols, memory) : new EventCounter();
+    this.journal = Journal.start(symbols, memory, keepsEvents);
   }
 
   /** Opening instant of the current step, ms. */
@@ -282,9 +281,7 @@ export class RunState {
       get trades() {
         return (trades ??= portfolio.closedTrades());
       },
-      get tradeOutcomes() {
-        return portfolio.closedOutcomes();
-      },
+      tradeOutcomes: portfolio.closedOutcomes(),
       openTrades: portfolio.openTrades(lastTime, steps - 1),
       orders: { ...counts, working: this.working.length, rejected, denied },
       fees: portfolio.fees,
@@ -295,7 +292,7 @@ export class RunState {
       ambiguousBars: this.ambiguousBars,
       marginCalls: this.marginCalls,
       ruinedAt: this.ruinedAt,
-      journal: this.journal instanceof Journal ? this.journal : Journal.empty(this.symbols),
+      journal: this.journal,
     };
   }
 

@@ -3,6 +3,7 @@ import type { BacktestJob } from '../job.ts';
 import type { Axis } from '../search/axes.ts';
 import type { Trial } from '../search/trial.ts';
 import type { Conventions, Gate, Lock, Summary } from '../summary.ts';
+import type { Holdout } from '../windows/keep-holdout.ts';
 import type { Overfitting } from './overfitting.ts';
 import {
   explainFigures,
@@ -18,6 +19,8 @@ export interface RobustnessDocument {
   readonly version: string;
   readonly lock: Lock;
   readonly window: Summary['window'];
+  /** Absent if no part of the data was held out. */
+  readonly holdout?: Holdout | undefined;
   readonly conventions: Conventions;
   /** Decides the permutations and resamples. */
   readonly seed: number;

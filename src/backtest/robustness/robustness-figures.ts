@@ -9,7 +9,7 @@ import type { Bootstrap, BootstrapFigure } from './bootstrap.ts';
 import type { Overfitting } from './overfitting.ts';
 import type { StressName } from './stresses.ts';
 
-/** What the figures are computed from; a reason where a test was not possible. */
+/** Results from which the figures are computed; a reason where a test was not possible. */
 export interface RobustnessTests {
   readonly chosen: TrialMetrics;
   readonly overfitting: Overfitting | UndefinedFigure;
@@ -145,8 +145,9 @@ const worst = (
   explain(value, tests) {
     const { label: run } = worstOf(select(tests), none) as Variant;
     const { sharpe } = tests.chosen;
-    const before = sharpe === null ? '' : ` instead of ${formatRatio(sharpe)}`;
-    return `The run “${run}” has a Sharpe ratio of ${formatRatio(value)}${before}.`;
+    const [now, before] = [value, sharpe ?? Number.NaN].map(formatRatio);
+    const change = now === before ? 'still' : `not ${before}, but`;
+    return `The Sharpe ratio of the run “${run}” is ${change} ${now}.`;
   },
 });
 

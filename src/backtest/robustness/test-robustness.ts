@@ -33,7 +33,7 @@ import { stressesOf } from './stresses.ts';
 export interface RobustnessRequest {
   /** Parameters to search; the job's own parameters are the only trial if empty. */
   readonly params: readonly AxisText[];
-  /** From 0 to 2^32 − 1. */
+  /** A whole number below 2^32. */
   readonly seed: number;
   /** Number of blocks of the cross-validation, even. */
   readonly blocks: number;

@@ -3,7 +3,7 @@ import { parseAssertionOn } from '../../../backtest/assertion.ts';
 import { ROBUSTNESS_RANGES } from '../../../backtest/robustness/robustness-figures.ts';
 import { parseAxis } from '../../../backtest/search/axes.ts';
 import { ServiceError } from '../../../base/errors.ts';
-import { DATA_OPTIONS } from '../../data-options.ts';
+import { DATA_OPTIONS, HOLDOUT_OPTION } from '../../data-options.ts';
 import { DEFAULT_COLUMN_MB, MEMORY_OPTION } from '../../memory-option.ts';
 import { parseCountIn } from '../../parse-count.ts';
 import { defineVerb } from '../../verb.ts';
@@ -29,6 +29,7 @@ export const verb = defineVerb({
     from: { value: 'date', description: 'first day, which overrides the spec' },
     to: { value: 'date', description: 'last day, which overrides the spec' },
     ...DATA_OPTIONS,
+    ...HOLDOUT_OPTION,
     permutations: {
       value: 'n',
       description: 'number of shuffled histories, 0 for none',
@@ -82,8 +83,8 @@ export const verb = defineVerb({
     const { robustnessFailure, showRobustness } = await import('../../show-robustness.ts');
     const { settings, signal } = context;
 
-    const { param: params, seed, blocks, from, to, columns, repair } = options;
-    const overrides = { params: {}, from, to, columns, repair };
+    const { param: params, seed, blocks, from, to, columns, repair, holdout } = options;
+    const overrides = { params: {}, from, to, columns, repair, holdout };
     const strategies = ownStrategiesOf(context);
     const bot = loadBot(resolve(context.cwd, args.file), overrides, strategies.load);
     const { job: prepared, notes } = await prepare(bot, {
@@ -129,7 +130,11 @@ export const verb = defineVerb({
     } finally {
       progress.stop();
     }
-    const data = { ...document, lock: lockWith(plan.search.results.inOrder()) };
+    const data = {
+      ...document,
+      lock: lockWith(plan.search.results.inOrder()),
+      holdout: counted.useHoldout(job),
+    };
     const report = await writeRobustness(directory, data);
     return {
       data,
