@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { Task } from '../../src/api/tasks.ts';
 import { createLog } from '../../src/base/log.ts';
 import { startServer as startInProcess } from '../../src/server/server.ts';
@@ -33,21 +33,17 @@ describe('workers', () => {
     workers.push(await startWorker(database, args()));
   };
 
-  beforeAll(async () => {
+  beforeEach(async () => {
     database = await newTables('postgres');
     storage = await openStorage(database.location);
     authorization = await addTrader(storage, Date.now());
     workers = [];
-    server = await startServer(database, [...args(), '--server-tasks', 'false']);
-    await send('POST', '/bots', { document: tradingDocument('long', 'LONG', '1m', 5) });
-  });
-  beforeEach(async () => {
-    // Tests end workers.
-    const missing = Array.from({ length: 2 - workers.length }, addWorker);
-    await Promise.all(missing);
+    const starting = startServer(database, [...args(), '--server-tasks', 'false']);
+    await Promise.all([addWorker(), addWorker()]);
+    server = await starting;
   });
 
-  afterAll(async () => {
+  afterEach(async () => {
     await Promise.all([server, ...workers].map((process) => process.kill()));
     await storage.close();
     await database.remove();
@@ -111,6 +107,21 @@ describe('workers', () => {
     return result.hashes.events;
   };
 
+  const makeLong = () =>
+    send('POST', '/bots', { document: tradingDocument('long', 'LONG', '1m', 5) });
+
+  it('run tasks that servers leave to them, and continue the tasks of a worker that dies', async () => {
+    await makeLong();
+    const backtest = await killOneAtBacktest();
+    expect(await ended(backtest)).toMatchObject({ status: 'success', attempts: 2 });
+    const [last] = workers;
+    expect(await last!.stop()).toBe(0);
+    workers = [];
+    expect(last!.log()).toMatch(/^running tasks of PostgreSQL localhost/m);
+    expect(last!.log()).not.toContain('error');
+    expect(server.log()).not.toContain('dead');
+  });
+
   it('export the alerts of their sessions and their latency in their own metrics', async () => {
     const document = tradingDocument('limited', 'SPX', '1d', 1);
     const { spec } = document as { readonly spec: { readonly risk: object } };
@@ -142,18 +153,8 @@ describe('workers', () => {
     expect(fast).toBe(count);
   });
 
-  it('run tasks that servers leave to them, and continue the tasks of a worker that dies', async () => {
-    const backtest = await killOneAtBacktest();
-    expect(await ended(backtest)).toMatchObject({ status: 'success', attempts: 2 });
-    const [last] = workers;
-    expect(await last!.stop()).toBe(0);
-    workers = [];
-    expect(last!.log()).toMatch(/^running tasks of PostgreSQL localhost/m);
-    expect(last!.log()).not.toContain('error');
-    expect(server.log()).not.toContain('dead');
-  });
-
   it.runIf(isAtLength)('share sessions, and take over from those that stop', async () => {
+    await makeLong();
     await send('POST', '/bots', { document: tradingDocument('days', 'SPX', '1d', 1) });
     // 100 days in 8 seconds: no session must end before its worker does.
     const start = () =>

@@ -1,0 +1,198 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import {
+  appendFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
+import { watch } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { RobustnessDocument } from '../../../src/backtest/robustness/robustness-document.ts';
+import { inProcess } from '../../cli/in-process.ts';
+import { BIN } from '../../cli/service-local.ts';
+import { randomWalk } from './luck.ts';
+import { normals } from './noise.ts';
+
+let directory: string;
+/** Bot on a random walk. */
+let noise: string;
+/** Bot on three random walks. */
+let three: string;
+beforeAll(() => {
+  directory = mkdtempSync(join(tmpdir(), 'service-local-robustness-'));
+  for (const [at, symbol] of ['A', 'B', 'C'].entries()) {
+    writeFileSync(join(directory, `${symbol}.csv`), csvOf(at));
+  }
+  noise = botOf('noise', 'A', 'name: sma_crossover, params: { fast: 4, slow: 16 }');
+  three = botOf(
+    'three',
+    'A, B, C',
+    'name: momentum_rotation, params: { lookback: 5, hold: 5, top: 1 }',
+  );
+});
+afterAll(() => rmSync(directory, { recursive: true }));
+
+function csvOf(seed: number): string {
+  const { time, open, high, low, close, volume } = randomWalk(400, normals(seed));
+  const rows = Array.from(time, (at, i) =>
+    [new Date(at).toISOString().slice(0, 10), open[i], high[i], low[i], close[i], volume[i]].join(),
+  );
+  return ['date,open,high,low,close,volume', ...rows, ''].join('\n');
+}
+
+function botOf(slug: string, symbols: string, strategy: string): string {
+  const file = join(directory, `${slug}.yaml`);
+  const sources = symbols.split(', ').map((symbol) => `${symbol}: ./${symbol}.csv`);
+  const source = sources.length === 1 ? 'source: ./A.csv' : `sources: { ${sources.join(', ')} }`;
+  writeFileSync(
+    file,
+    `apiVersion: bots/v1
+kind: Bot
+metadata: { name: ${slug}, slug: ${slug} }
+spec:
+  kind: trading
+  universe: { symbols: [${symbols}], currency: USD }
+  data: { ${source}, timeframe: 1d }
+  strategy: { ${strategy} }
+  engine:
+    fees: { model: percent, rate: '0.0005' }
+    slippage: { model: basis_points, bps: 2 }
+`,
+  );
+  return file;
+}
+
+const GRID = ['-p', 'fast=2:6:2', '-p', 'slow=10,20'];
+
+async function robustness(...args: string[]) {
+  const { code, stdout, stderr } = await inProcess(['backtest', 'robustness', ...args, '--json']);
+  if (code !== 0 && code !== 5) throw new Error(stdout + stderr);
+  return { code, stderr, document: JSON.parse(stdout) as RobustnessDocument };
+}
+
+test('the gates of a search over noise fail with exit 5 and a reason for a trader', async () => {
+  const out = join(directory, 'gates');
+  const gates = ['--assert', 'pbo<=0.2', '--assert', 'permutation_p<=0.05'];
+  const args = [...GRID, '--permutations', '60', '--blocks', '8', '--seed', '7', ...gates];
+  const { code, stderr, document } = await robustness(noise, ...args, '--out', out);
+  expect(code).toBe(5);
+  const { at_least_as_good: good, p } = document.permutations!;
+  expect(p).toBe((1 + good) / 61);
+  expect(stderr).toContain(
+    `permutation_p <= 0.05: Shuffled prices did as well in ${good} of 60 cases, so this result is what luck gives.`,
+  );
+  expect(stderr).toMatch(/pbo <= 0\.2: In [\d.]+% of 70 splits of the history, the parameters/);
+  expect(document.gates.map(({ name, pass }) => [name, pass])).toEqual([
+    ['pbo', false],
+    ['permutation_p', false],
+  ]);
+  expect(document.trials).toEqual({ total: 6, failed: 0 });
+  expect(JSON.parse(readFileSync(join(out, 'robustness.json'), 'utf8'))).toEqual(document);
+  const report = readFileSync(join(out, 'report.html'), 'utf8');
+  expect(report).toContain(document.figures.pbo.explanation);
+  expect(report.match(/<li class="fail">/g)).toHaveLength(2);
+});
+
+test('the result is the same with one worker and with three, and other with another seed', async () => {
+  const run = async (workers: string, seed: string) => {
+    const out = join(directory, `workers-${workers}-${seed}`);
+    const limits = ['--permutations', '8', '--workers', workers, '--seed', seed];
+    return (await robustness(noise, ...GRID, ...limits, '--out', out)).document;
+  };
+  const one = await run('1', '3');
+  expect(await run('3', '3')).toEqual(one);
+  const other = await run('2', '4');
+  expect(other.permutations!.sharpes).not.toEqual(one.permutations!.sharpes);
+  expect(other.bootstrap).not.toEqual(one.bootstrap);
+  expect(other.overfitting).toEqual(one.overfitting);
+  const mixed = [...GRID, '--seed', '4', '--out', join(directory, 'workers-1-3')];
+  const { code, stderr } = await inProcess(['backtest', 'robustness', noise, ...mixed]);
+  expect(code).toBe(6);
+  expect(stderr).toContain('contains other results');
+});
+
+test('each run with one change is that of the changed bot', async () => {
+  const out = join(directory, 'changes');
+  const { document } = await robustness(noise, '--permutations', '0', '--out', out);
+  const backtest = async (...args: string[]) => {
+    const runs = join(directory, 'changed');
+    const { stdout } = await inProcess(['backtest', ...args, '--json', '--out', runs]);
+    return (JSON.parse(stdout) as { risk: { sharpe: number } }).risk.sharpe;
+  };
+  const runs = new Map(
+    [...document.neighbors, ...document.stresses].map(({ label, metrics }) => [
+      label,
+      metrics!.sharpe,
+    ]),
+  );
+  expect([...runs.keys()].slice(0, 4)).toEqual(['fast=3', 'fast=5', 'slow=14', 'slow=18']);
+  expect(runs.get('fast=3')).toBe(await backtest(noise, '-p', 'fast=3'));
+  const changed = (name: string, from: string, to: string): string => {
+    const file = join(directory, `${name}.yaml`);
+    writeFileSync(file, readFileSync(noise, 'utf8').replace(from, to));
+    return file;
+  };
+  const fees = changed('fees', "'0.0005'", "'0.001'");
+  expect(runs.get('fees × 2')).toBe(await backtest(fees));
+  const slippage = changed('slippage', 'bps: 2', 'bps: 4');
+  expect(runs.get('slippage × 2')).toBe(await backtest(slippage));
+  const shifted = await backtest(noise, '--from', '1970-01-06');
+  expect(runs.get('start 5 bars later')).toBe(shifted);
+  expect(runs.get('orders one bar late')).not.toBe(document.chosen.metrics.sharpe);
+  const { figures, permutations } = document;
+  expect(permutations).toBeNull();
+  expect(figures.permutation_p).toEqual({
+    value: null,
+    explanation: 'Permutation p-value is undefined: no permutations were run.',
+  });
+  expect(figures.fees_doubled.value).toBe(runs.get('fees × 2'));
+});
+
+test('several symbols are shuffled together, and left out one by one', async () => {
+  const out = join(directory, 'three');
+  const { code, document } = await robustness(three, '--permutations', '5', '--out', out);
+  expect(code).toBe(0);
+  expect(document.permutations!.count).toBe(5);
+  const labels = document.stresses.map(({ label }) => label);
+  expect(labels.slice(-3)).toEqual(['without A', 'without B', 'without C']);
+});
+
+test('a test that Ctrl-C and then SIGKILL ends resumes with the same result', async () => {
+  const out = join(directory, 'ended');
+  const log = join(out, 'permutations.ndjson');
+  mkdirSync(out);
+  const args = ['backtest', 'robustness', noise, ...GRID, '--out', out];
+  const env = { ...process.env, SERVICE_LOCAL_HOME: join(directory, 'home') };
+  const endBy = async (signal: NodeJS.Signals, lines: number) => {
+    const appeared = linesAppear(log, lines);
+    const long = [...args, '--permutations', '1000000'];
+    const child = spawn(process.execPath, [BIN, ...long], { env, stdio: 'ignore' });
+    const exit = once(child, 'exit') as Promise<[number | null]>;
+    await Promise.race([appeared, exit.then(() => Promise.reject(new Error('ended')))]);
+    child.kill(signal);
+    return (await exit)[0];
+  };
+  expect(await endBy('SIGINT', 6)).toBe(130);
+  const before = readFileSync(log, 'utf8').split('\n').length;
+  expect(await endBy('SIGKILL', before + 6)).toBeNull();
+  appendFileSync(log, '{"permutation":39,"be');
+
+  const short = ['--permutations', '40'];
+  const { stderr, document } = await robustness(...args.slice(2), ...short);
+  expect(stderr).toMatch(/resuming: \d+ of 40 permutations are done/);
+  const fresh = await robustness(noise, ...GRID, ...short, '--out', join(directory, 'fresh'));
+  expect(document).toEqual(fresh.document);
+});
+
+/** Waits until the file has this number of lines. Its directory exists. */
+async function linesAppear(file: string, count: number): Promise<void> {
+  for await (const _ of watch(dirname(file))) {
+    if (existsSync(file) && readFileSync(file, 'utf8').split('\n').length > count) return;
+  }
+}
