@@ -71,8 +71,7 @@ export function outcomeOf(
   const benchmark = benchmarkOf(job, result);
   const against = compareWithBenchmark(result, benchmark, conventions);
   const deflated = deflatedStatistics(result, figures.risk.sharpe, conventions, lock.trials);
-  const end = result.time.at(-1)!;
-  const bars = sum(instruments.map((instrument) => countUntil(end, instrument.bars)));
+  const window = coveredWindow(instruments, result.time);
   const summary = {
     schema: 'service-local/backtest/v1' as const,
     run_id: options.runId,
@@ -81,16 +80,12 @@ export function outcomeOf(
     lock,
     params,
     currency: job.currency,
-    window: {
-      from: new Date(result.time[0]!).toISOString(),
-      to: new Date(end).toISOString(),
-      bars,
-    },
+    window,
     engine: {
       version: lock.engine,
       seed: config.seed,
       wall_ms: Math.round(wallMs * 1000) / 1000,
-      bars_per_second: Math.round(bars / (wallMs / 1000)),
+      bars_per_second: Math.round(window.bars / (wallMs / 1000)),
     },
     conventions,
     ...figures,
@@ -126,6 +121,18 @@ export function outcomeOf(
         },
       }),
     },
+  };
+}
+
+function coveredWindow(
+  instruments: BacktestJob['instruments'],
+  time: Float64Array,
+): Summary['window'] {
+  const end = time.at(-1)!;
+  return {
+    from: new Date(time[0]!).toISOString(),
+    to: new Date(end).toISOString(),
+    bars: sum(instruments.map(({ bars }) => countUntil(end, bars))),
   };
 }
 

@@ -36,6 +36,16 @@ export function sampleEquity(
   return Float64Array.from(samples);
 }
 
+/** Times of the last step of each UTC day, week or month: those of the last samples of `sampleEquity`. */
+export function sampleTimes(time: Float64Array, sampling: Conventions['sampling']): Float64Array {
+  const times: number[] = [];
+  for (let first = 0; first < time.length;) {
+    first = firstAtLeast(time, bucketOf(time[first]!, BUCKETS[sampling]).end, first + 1);
+    times.push(time[first - 1]!);
+  }
+  return Float64Array.from(times);
+}
+
 /** @returns `value / highest so far - 1`, at most 0; `peak` is the highest value at the start */
 export function drawdownsOf(equity: Float64Array, peak = -Infinity): Float64Array {
   const drawdowns = new Float64Array(equity.length);

@@ -7,6 +7,7 @@ import type { RunResult } from '../engine/run-result.ts';
 import { makeDirectory } from '../base/make-directory.ts';
 import type { Outcome } from './backtest.ts';
 import type { BacktestJob } from './job.ts';
+import { exitReasonsOf } from './report/exit-reasons.ts';
 import { renderReport } from './report/report.ts';
 import type { Summary } from './summary.ts';
 import { drawdownsOf } from './returns.ts';
@@ -77,6 +78,7 @@ export async function writeRun(
     indicators,
     currency,
     benchmark: benchmark.equity,
+    exitReasons: exitReasonsOf(result.journal.events(), result.trades),
   });
   await writeText(path('report.html'), [report]);
   await writeText(path('summary.json'), [`${JSON.stringify(summary, undefined, 2)}\n`]);

@@ -145,6 +145,7 @@ tbody tr:last-child > * { border-bottom-color: transparent; }
 .sortable thead button::after { content: '↕' / ''; margin-left: 0.375rem; opacity: 0.35; }
 .sortable [aria-sort='ascending'] button::after { content: '↑' / ''; opacity: 1; }
 .sortable [aria-sort='descending'] button::after { content: '↓' / ''; opacity: 1; }
+.sortable td[data-value] { text-align: right; }
 .sortable tbody tr:hover { background: var(--panel); }
 button.trade { min-height: 0; font-size: inherit; padding: 0 0.5rem; border-color: transparent; background: none; text-decoration: underline; text-decoration-color: var(--muted); text-underline-offset: 3px; }
 
@@ -166,6 +167,26 @@ ${[1, 2, 3, 4, 5]
     ),
   )
   .join('\n')}
+
+.nowrap { white-space: nowrap; }
+.smalls, .groups { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 25rem), 1fr)); gap: 1.5rem 2rem; align-items: start; }
+.groups :is(th, td) { padding-inline: 0.375rem; }
+.groups thead th { white-space: normal; vertical-align: bottom; }
+.groups table { font-size: 0.8125rem; }
+.groups + .smalls { margin-top: 1.75rem; }
+.note + .groups, .smalls + .note { margin-top: 0.75rem; }
+.small { max-width: 36rem; }
+.small svg { display: block; width: 100%; margin: 0.375rem 0; font-size: 12px; font-variant-numeric: tabular-nums; overflow: visible; }
+.small figcaption { font-size: 0.8125rem; }
+.small text { fill: var(--muted); }
+.small path { fill: none; }
+.small .grid { stroke: var(--rule); }
+.small .zero { stroke: var(--muted); }
+.small .line { stroke: currentColor; stroke-width: 1.5; stroke-linejoin: round; }
+.small .dashed { stroke-dasharray: 5 4; }
+.small .dots { stroke: currentColor; stroke-width: 4.5; stroke-linecap: round; opacity: 0.6; }
+.small rect { fill: currentColor; opacity: 0.85; }
+.small rect:hover { opacity: 1; }
 
 .brief { max-width: 46rem; }
 .heat th:first-child { width: 1%; }

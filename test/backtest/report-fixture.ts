@@ -29,10 +29,12 @@ export function randomWalk(steps: number, stepMs: number, seed: number, from = 1
   const next = uniform(seed);
   const cents = (price: number): number => Math.round(price * 100) / 100;
   const bars = allocateBars(steps);
+  // Long walks have smaller steps, so that prices remain plausible.
+  const size = steps > 10_000 ? 0.001 : 0.03;
   let close = from;
   for (let i = 0; i < steps; i++) {
     const open = close;
-    close = cents(open * (1 + (next() - 0.4925) * 0.03));
+    close = cents(open * (1 + (next() - 0.4925) * size));
     bars.time[i] = Date.UTC(2004, 0, 5) + i * stepMs;
     bars.open[i] = open;
     bars.high[i] = cents(Math.max(open, close) * (1 + next() * 0.006));

@@ -173,11 +173,11 @@ it('a candle has one marker per kind with its count, and exits by the sign of th
   });
   const closed = [trade(0, 4, 5), trade(1, 5, -2), trade(1, 9, -1, 'short'), trade(-3, 9, -1)];
   expect(toMarkers(candles, closed, [trade(7, 9, 3)])).toEqual([
-    { candle: 0, kind: 'long', count: 2 },
-    { candle: 0, kind: 'short', count: 1 },
-    { candle: 2, kind: 'gain', count: 2, pnl: 3 },
-    { candle: 3, kind: 'long', count: 1 },
-    { candle: 4, kind: 'loss', count: 2, pnl: -2 },
+    [0, 'long', 2],
+    [0, 'short', 1],
+    [2, 'gain', 2, 3],
+    [3, 'long', 1],
+    [4, 'loss', 2, -2],
   ]);
 });
 

@@ -46,12 +46,13 @@ it('templates escape every value that is not HTML', () => {
 });
 
 it('a long run has a page of bounded size that names the files with all data', () => {
-  const page = renderReport(syntheticRun({ steps: 300_000, stepMs: 60_000, tradeEvery: 20 }));
-  expect(page.length).toBeLessThan(5_000_000);
+  const run = syntheticRun({ steps: 1_000_000, stepMs: 60_000, tradeEvery: 100 });
+  const page = renderReport({ ...run, indicators: syntheticIndicators(run.instruments[0]!) });
+  expect(Buffer.byteLength(page)).toBeLessThan(4_000_000);
   expect(page.match(/class="trade"/g)).toHaveLength(2000);
-  expect(page).toContain('Each candle is 50 bars.');
+  expect(page).toContain('Each candle is 124 bars.');
   expect(page).toContain(
-    '2,000 trades with the largest profits and losses of 15,000; trades.csv contains all',
+    '2,000 trades with the largest profits and losses of 10,000; trades.csv contains all',
   );
   expect(page).toContain('equity.parquet contains all');
 });
@@ -64,7 +65,7 @@ it('a long run with more lines than a chart can hold stays within the size limit
     label: `bollinger(close,${index},2)`,
   }));
   const page = renderReport({ ...run, indicators });
-  expect(page.length).toBeLessThan(10_000_000);
+  expect(Buffer.byteLength(page)).toBeLessThan(4_000_000);
   expect(page).toContain('bollinger(close, 11, 2)');
   expect(page).not.toContain('bollinger(close, 12, 2)');
   expect(page).toContain('Not drawn: 16 lines of further indicators.');
@@ -75,7 +76,7 @@ it('a page of many instruments reports how many are omitted', () => {
   const page = renderReport(syntheticRun({ steps: 2000, symbols }));
   expect(page.match(/<option>/g)).toHaveLength(50);
   expect(page).toContain('Only the 50 most traded of 60 instruments');
-  expect(page).toContain('Each candle is 3 bars.');
+  expect(page).toContain('Each candle is 6 bars.');
 });
 
 describe('in a browser', { timeout: 30_000 }, () => {
@@ -189,6 +190,41 @@ describe('in a browser', { timeout: 30_000 }, () => {
         ]) {
           expect(text).toContain(stated);
         }
+      });
+
+      it('shows benchmark, returns, drawdowns and groups of trades, in charts with a text each', async () => {
+        for (const name of [
+          'Yearly returns',
+          'Monthly returns over time',
+          'Distribution of returns',
+          'Rolling Sharpe ratio',
+          'Rolling volatility',
+          'Adverse excursion (MAE) and return',
+          'Favorable excursion (MFE) and return',
+        ]) {
+          const chart = page.getByRole('img', { name, exact: true });
+          const text = await chart.evaluate(
+            (svg) =>
+              document.querySelector(`#${svg.getAttribute('aria-describedby')}`)!.textContent,
+          );
+          expect(text.length).toBeGreaterThan(20);
+          expect(await chart.locator('.gain, .loss, .equity').count()).toBeGreaterThan(0);
+        }
+        const rows = (name: string) =>
+          page.getByRole('region', { name, exact: true }).locator('tbody tr').allInnerTexts();
+        const { benchmark } = run.summary;
+        const table = await rows('Benchmark: Buy and hold');
+        expect(table[0]).toContain(formatPercent(benchmark!.total));
+        expect(await page.locator('body').innerText()).toContain(
+          `Beta\n${benchmark!.beta!.toFixed(2)}`,
+        );
+        expect(await rows('Worst drawdowns')).toHaveLength(5);
+        expect((await rows('Worst drawdowns'))[0]).toContain(
+          formatPercent(run.summary.risk.max_drawdown),
+        );
+        const long = run.result.trades.filter(({ side }) => side === 'long').length;
+        expect((await rows('Trades by Side'))[0]).toMatch(new RegExp(`^long\\s+${long}\\s`));
+        expect((await rows('Trades by Weekday of entry, UTC'))[0]).toMatch(/^Monday/);
       });
 
       it('sorts trades by keyboard in both directions, also for assistive technology', async () => {
@@ -516,7 +552,7 @@ describe('in a browser', { timeout: 30_000 }, () => {
     ])('treat every name as text: %s', async (_, render) => {
       await open(render());
       expect(await page.evaluate(() => (window as { hacked?: unknown }).hacked)).toBeUndefined();
-      expect(await page.locator('img, svg').count()).toBe(0);
+      expect(await page.locator('img, svg:not([role=img], .indicators *)').count()).toBe(0);
       expect(await page.locator('h1').textContent()).toContain(HOSTILE);
       const names = page.locator('option, td bdi');
       expect((await names.allTextContents()).join()).toContain(HOSTILE);

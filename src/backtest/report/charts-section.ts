@@ -11,6 +11,7 @@ import {
   NO_VALUE,
 } from '../../base/format.ts';
 import { html, type Html, nothing } from '../../base/html.ts';
+import { benchmarkName } from './benchmark-section.ts';
 import { chartSection, LOG_BUTTON } from './chart-section.ts';
 import type { ReportInput } from './input.ts';
 import {
@@ -23,9 +24,9 @@ import {
   toRanges,
 } from './series.ts';
 
-// Limits the page to 10 MB, regardless of the length of the run.
-const MAX_CANDLES = 6000;
-const MAX_NUMBERS = 300_000;
+// With the list of trades, these limit the page to 4 MB, regardless of the length of the run.
+const MAX_CANDLES = 13_000;
+const MAX_NUMBERS = 130_000;
 const NUMBERS_PER_CANDLE = 7;
 const NUMBERS_PER_RANGE = 3;
 const MAX_INSTRUMENTS = 50;
@@ -54,8 +55,10 @@ export function equitySection(
   ];
   if (benchmark !== undefined && benchmark.length > 0) {
     const held = benchmark.at(-1)!;
+    const { name = 'buy_and_hold' } = summary.benchmark ?? {};
+    const what = name === 'buy_and_hold' ? 'Buying and holding' : `Holding ${name}`;
     sentences.push(
-      `Buying and holding would have ended at ${formatMoney(held)} (${formatPercent(held / initialCash - 1)}).`,
+      `${what} would have ended at ${formatMoney(held)} (${formatPercent(held / initialCash - 1)}).`,
     );
   }
   if (curve.time.length < time.length) {
@@ -66,7 +69,7 @@ export function equitySection(
   }
   const key = (name: string, text: string): Html =>
     html`<span><span class="key ${name}"></span> ${text}</span>`;
-  const legend = html`${key('equity', 'Equity')}${benchmark ? key('benchmark', 'Buy and hold') : nothing}${key('loss', 'Drawdown')}`;
+  const legend = html`${key('equity', 'Equity')}${benchmark ? key('benchmark', benchmarkName(summary)) : nothing}${key('loss', 'Drawdown')}`;
   return chartSection('equity', 'Equity and drawdown', {
     selector: curve.equity.every((value) => value > 0) ? LOG_BUTTON : nothing,
     legend,
@@ -141,11 +144,12 @@ export function priceCharts(
     const index = instruments.indexOf(instrument);
     return { instrument, index, shown: indicatorsOf(index, indicators) };
   });
-  const numbers = charts.map(
-    ({ shown }) => NUMBERS_PER_CANDLE + NUMBERS_PER_RANGE * linesOf(shown).length,
+  const limit = candleLimit(
+    charts.map(({ instrument, shown }) => ({
+      bars: instrument.bars.length,
+      lines: linesOf(shown).length,
+    })),
   );
-  const inAll = numbers.reduce((sum, count) => sum + count, 0);
-  const limit = Math.min(MAX_CANDLES, Math.floor(MAX_NUMBERS / inAll));
 
   return charts.map(({ instrument, index, shown }) => {
     const { symbol, bars } = instrument;
@@ -172,6 +176,15 @@ export function priceCharts(
       summary: sentences.join(' '),
     };
   });
+}
+
+/** Largest number of candles of each chart. A line has three numbers per candle, or one if each is one bar. */
+function candleLimit(charts: readonly { readonly bars: number; readonly lines: number }[]): number {
+  const sum = (numbers: readonly number[]): number => numbers.reduce((all, each) => all + each, 0);
+  const single = sum(charts.map(({ bars, lines }) => bars * (NUMBERS_PER_CANDLE + lines)));
+  if (single <= MAX_NUMBERS && charts.every(({ bars }) => bars <= MAX_CANDLES)) return MAX_CANDLES;
+  const perCandle = charts.map(({ lines }) => NUMBERS_PER_CANDLE + NUMBERS_PER_RANGE * lines);
+  return Math.min(MAX_CANDLES, Math.floor(MAX_NUMBERS / sum(perCandle)));
 }
 
 /** The indicators of an instrument, with at most `most` lines. */
@@ -252,7 +265,7 @@ export function pricesSection(charts: readonly PriceChart[], instruments: number
           included.
         </p>`
       : nothing;
-  const hasShorts = charts.some(({ markers }) => markers.some(({ kind }) => kind === 'short'));
+  const hasShorts = charts.some(({ markers }) => markers.some(([, kind]) => kind === 'short'));
   const shortEntry = html`<span><span class="equity">▼</span> Short entry</span>`;
   const legend = html`<span><span class="equity">▲</span> Long entry</span
     >${hasShorts ? shortEntry : nothing}<span><span class="gain">●</span> Exit with a profit</span

@@ -1,6 +1,7 @@
 import type { ReturnedIndicator } from '../../engine/series/returned-indicators.ts';
 import type { RunResult } from '../../engine/run-result.ts';
 import type { Bars } from '../../market/bars.ts';
+import type { ExitReason } from './exit-reasons.ts';
 import type { Summary } from '../summary.ts';
 
 export interface ReportInput {
@@ -13,6 +14,8 @@ export interface ReportInput {
   readonly indicators?: readonly ReturnedIndicator[] | undefined;
   /** Account currency, such as `USD`. */
   readonly currency: string;
-  /** Equity of buying and holding the instruments at each step of the run, see `holdEquity`. */
+  /** Exit reasons of closed trades by id; unknown by default. */
+  readonly exitReasons?: ReadonlyMap<number, ExitReason> | undefined;
+  /** Equity of holding the benchmark at each step of the run, see `benchmarkOf`. */
   readonly benchmark?: Float64Array;
 }

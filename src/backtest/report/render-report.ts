@@ -96,9 +96,14 @@ export const THEME_BUTTON = html`<button type="button" id="theme" hidden>Dark th
 export interface Column<Row> {
   readonly label: string;
   readonly numeric: boolean;
-  /** Sort key; rows with `null` are always last. */
+  /** Sort key of a numeric column; rows with `null` are always last. Other columns sort by their text. */
   readonly value: (row: Row) => string | number | null;
   readonly text: (row: Row) => Child;
+}
+
+/** Ten significant digits distinguish rows, and keep long tables small. */
+function shortKey(key: string | number | null): string | number {
+  return typeof key === 'number' ? Number(key.toPrecision(10)) : (key ?? '');
 }
 
 /** A table that its reader can sort by any column; `rows` are already in the order of `sorted`. */
@@ -119,9 +124,7 @@ export function sortableTable<Row>(options: {
   const cells = (row: Row): Html[] =>
     columns.map(
       ({ numeric, value, text }) =>
-        html`<td data-value="${value(row) ?? ''}" ${numeric ? html` class="number"` : nothing}>
-          ${text(row)}
-        </td>`,
+        html`<td${numeric ? html` data-value="${shortKey(value(row))}"` : nothing}>${text(row)}</td>`,
     );
   return html`<div class="scroll tall" tabindex="0" role="region" aria-label="${name}">
     <table class="sortable" aria-label="${name}">

@@ -23,6 +23,10 @@ import { luckSection } from './luck-section.ts';
 import { renderPage, THEME_BUTTON } from './render-report.ts';
 import { thinCurve } from './series.ts';
 import { figureRow, showFigure, statisticsSection } from './statistics-section.ts';
+import { benchmarkName, benchmarkSection } from './benchmark-section.ts';
+import { drawdownsSection } from './drawdowns-section.ts';
+import { returnsSection } from './returns-section.ts';
+import { tradeGroupsSection } from './trade-groups-section.ts';
 import { tradesSection } from './trades-section.ts';
 
 const MAX_CURVE_POINTS = 4000;
@@ -34,15 +38,23 @@ export function renderReport(input: ReportInput): string {
   const { curve, deepest } = thinCurve(time, equity, drawdown, benchmark, MAX_CURVE_POINTS);
   const charts = priceCharts(input, dateOnly);
   const { currency } = input;
-  const data: ChartData = { dateOnly, currency, curve, instruments: charts };
+  const data: ChartData = {
+    dateOnly,
+    currency,
+    benchmark: benchmarkName(summary),
+    curve,
+    instruments: charts,
+  };
 
   const body = html`<main>
     ${heading(input, dateOnly)} ${keyFigures(input)} ${luckSection(summary)}
     ${gatesSection(summary.gates)} ${findingsSection(summary.findings)}
     <div class="columns">
       <div>
-        ${equitySection(input, curve, deepest, dateOnly)} ${monthsSection(result)}
-        ${pricesSection(charts, input.instruments.length)} ${tradesSection(input, charts, dateOnly)}
+        ${equitySection(input, curve, deepest, dateOnly)} ${benchmarkSection(summary)}
+        ${monthsSection(result)} ${returnsSection(input)} ${drawdownsSection(input, dateOnly)}
+        ${pricesSection(charts, input.instruments.length)} ${tradeGroupsSection(input, dateOnly)}
+        ${tradesSection(input, charts, dateOnly)}
       </div>
       <div>
         ${statisticsSection(summary, input.currency)} ${profileSection(summary)}
@@ -84,7 +96,7 @@ function heading({ summary, currency }: ReportInput, dateOnly: boolean): Html {
     </div>
     <h1><bdi>${bot.name}</bdi></h1>
     <p class="facts">
-      <span>${day(window.from)} to ${day(window.to)}</span>
+      <span>${day(window.from)} to ${day(window.to)}, UTC</span>
       <span>${formatCountOf(window.bars, 'bar')}</span>
       <span>Version <code title="${version}">${version.slice(0, 12)}</code></span>
       <span>Figures in <bdi>${currency}</bdi></span>
@@ -109,7 +121,9 @@ function keyFigures({ summary, benchmark }: ReportInput): Html {
     labeled('end_equity', `from ${show('start_equity')}`),
     labeled(
       'total_return',
-      held === undefined ? nothing : `buy and hold ${formatPercent(held / equity.start - 1)}`,
+      held === undefined
+        ? nothing
+        : `${benchmarkName(summary)} ${formatPercent(held / equity.start - 1)}`,
     ),
     labeled('cagr'),
     labeled('sharpe'),

@@ -39,16 +39,19 @@ export interface Ranges {
   readonly close: readonly (number | null)[];
 }
 
-/** Entries of one side, or exits with the sign of their total profit, within one candle. */
-export interface Marker {
+/**
+ * Entries of one side, or exits with the sign of their total profit, within one candle. An array,
+ * because the names of fields would be most of the text of many markers.
+ */
+export type Marker = readonly [
   /** Index of the candle. */
-  readonly candle: number;
-  readonly kind: 'long' | 'short' | 'gain' | 'loss';
+  candle: number,
+  kind: 'long' | 'short' | 'gain' | 'loss',
   /** Number of entries or exits. */
-  readonly count: number;
+  count: number,
   /** Total profit of the exits, account currency. */
-  readonly pnl?: number;
-}
+  pnl?: number,
+];
 
 /** Returns of the calendar months of a year (UTC). */
 export interface YearOfReturns {
@@ -160,11 +163,11 @@ export function toCandles(bars: Bars, limit: number): Candles {
       traded += bars.volume[bar]!;
     }
     time.push(bars.time[from]! / 1000);
-    open.push(roundForPage(bars.open[from]!));
-    high.push(roundForPage(highest));
-    low.push(roundForPage(lowest));
-    close.push(roundForPage(bars.close[to - 1]!));
-    volume.push(roundForPage(traded));
+    open.push(roundPrice(bars.open[from]!));
+    high.push(roundPrice(highest));
+    low.push(roundPrice(lowest));
+    close.push(roundPrice(bars.close[to - 1]!));
+    volume.push(roundPrice(traded));
   }
   return { barsPerCandle, time, open, high, low, close, volume };
 }
@@ -200,7 +203,12 @@ export function toRanges(
 }
 
 function toPage(value: number): number | null {
-  return Number.isFinite(value) ? Number(value.toPrecision(7)) : null;
+  return Number.isFinite(value) ? roundPrice(value) : null;
+}
+
+/** One digit more than a chart shows. */
+function roundPrice(value: number): number {
+  return Number(value.toPrecision(7));
 }
 
 /** Index of the candle that contains an instant (ms); −1 if the instant is before all candles. */
@@ -226,8 +234,8 @@ export function toMarkers(
   for (const trade of [...closed, ...open]) {
     const candle = candleAt(candles, trade.entry_time);
     const key = `${candle} ${trade.side}`;
-    const count = (entries.get(key)?.count ?? 0) + 1;
-    entries.set(key, { candle, kind: trade.side, count });
+    const count = (entries.get(key)?.[2] ?? 0) + 1;
+    entries.set(key, [candle, trade.side, count]);
   }
   for (const trade of closed) {
     const candle = candleAt(candles, trade.exit_time);
@@ -236,9 +244,9 @@ export function toMarkers(
   }
   const markers: Marker[] = [...entries.values()];
   for (const [candle, { count, pnl }] of exits) {
-    markers.push({ candle, kind: pnl > 0 ? 'gain' : 'loss', count, pnl: roundForPage(pnl) });
+    markers.push([candle, pnl > 0 ? 'gain' : 'loss', count, roundForPage(pnl)]);
   }
-  return markers.filter(({ candle }) => candle >= 0).toSorted((a, b) => a.candle - b.candle);
+  return markers.filter(([candle]) => candle >= 0).toSorted(([a], [b]) => a - b);
 }
 
 /** Computes the returns of months and years on the equity at the end of the previous one. */
@@ -276,6 +284,6 @@ function returnOn(base: number, end: number): number | null {
 }
 
 /** Rounds to ten significant digits: enough for any screen, and half the size of a float64 in JSON. */
-function roundForPage(value: number): number {
+export function roundForPage(value: number): number {
   return Number(value.toPrecision(10));
 }

@@ -11,7 +11,7 @@ import {
 import { type Child, html, type Html, nothing } from '../../base/html.ts';
 import type { ReportInput } from './input.ts';
 import { type Column, sortableTable } from './render-report.ts';
-import { candleAt } from './series.ts';
+import { candleAt, roundForPage } from './series.ts';
 import { PRINTED_ROWS } from '../../base/report-style.ts';
 
 const MAX_TRADE_ROWS = 2000;
@@ -46,7 +46,7 @@ export function tradesSection(
     <h2 id="trades-title">Trades</h2>
     <p class="note">${note}</p>
     ${onPaper}
-    ${sortableTable({ label: 'Trades', columns: tradeColumns(charts, rows[0]!.id, dateOnly), rows, sorted: { column: 0, direction: 'ascending' } })}
+    ${sortableTable({ label: 'Trades', columns: tradeColumns(charts, dateOnly), rows, sorted: { column: 0, direction: 'ascending' } })}
   </section>`;
 }
 
@@ -64,37 +64,24 @@ function tradeRows(trades: readonly Trade[], openTrades: readonly Trade[]): Row[
     .toSorted((a, b) => a.id - b.id);
 }
 
-function tradeColumns(
-  charts: readonly PriceChart[],
-  focusable: number,
-  dateOnly: boolean,
-): Column<Row>[] {
+function tradeColumns(charts: readonly PriceChart[], dateOnly: boolean): Column<Row>[] {
   const chartOf = new Map(charts.map((chart, index) => [chart.symbol, index]));
   const link = (_id: number, trade: Row): Child => {
     const index = chartOf.get(trade.symbol);
     if (index === undefined) return trade.id;
     const { candles } = charts[index]!;
     const { id, entry_time, entry_price, exit_time, exit_price, pnl, isOpen } = trade;
-    const shown: ShownTrade = {
+    const shown: ShownTrade = [
       id,
-      instrument: index,
-      from: candleAt(candles, entry_time),
-      to: candleAt(candles, exit_time),
-      entry: entry_price,
-      exit: exit_price,
-      pnl,
-      isOpen,
-    };
-    // The column is a single tab stop; the arrow keys move between its buttons.
-    return html`<button
-      type="button"
-      class="trade"
-      value="${JSON.stringify(shown)}"
-      tabindex="${trade.id === focusable ? 0 : -1}"
-      aria-label="Show trade ${trade.id} on the chart"
-    >
-      ${trade.id}
-    </button>`;
+      index,
+      candleAt(candles, entry_time),
+      candleAt(candles, exit_time),
+      roundForPage(entry_price),
+      roundForPage(exit_price),
+      roundForPage(pnl),
+      isOpen ? 1 : 0,
+    ];
+    return html`<button class="trade" value="${JSON.stringify(shown)}">${id}</button>`;
   };
   type Key<T> = { [K in keyof Trade]: Trade[K] extends T ? K : never }[keyof Trade];
   const text = (label: string, key: Key<string>): Column<Row> => ({

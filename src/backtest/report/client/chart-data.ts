@@ -5,6 +5,8 @@ export interface ChartData {
   /** Whether every step is at midnight UTC, so that times of day are omitted. */
   readonly dateOnly: boolean;
   readonly currency: string;
+  /** Name of the benchmark. */
+  readonly benchmark: string;
   readonly curve: Curve;
   /** In the order of the options of `#instrument`. */
   readonly instruments: readonly PriceChart[];
@@ -39,18 +41,18 @@ export interface ChartLine {
   readonly ranges: Ranges;
 }
 
-/** Value of a button in the list of trades. */
-export interface ShownTrade {
-  readonly id: number;
+/** Value of a button in the list of trades. An array, because a long list would repeat names. */
+export type ShownTrade = readonly [
+  id: number,
   /** Index of the chart. */
-  readonly instrument: number;
+  instrument: number,
   /** Candles of entry and exit. */
-  readonly from: number;
-  readonly to: number;
+  from: number,
+  to: number,
   /** Prices. */
-  readonly entry: number;
-  readonly exit: number;
+  entry: number,
+  exit: number,
   /** Account currency. */
-  readonly pnl: number;
-  readonly isOpen: boolean;
-}
+  pnl: number,
+  isOpen: 0 | 1,
+];

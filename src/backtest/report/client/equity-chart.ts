@@ -13,7 +13,8 @@ export function drawEquity(): void {
   const { AreaSeries, LineSeries } = LightweightCharts;
   const element = document.querySelector<HTMLElement>('#equity');
   if (element === null) return;
-  const { time, equity, drawdown, benchmark } = (chartTools.data as ChartData).curve;
+  const { curve, benchmark: benchmarkName } = chartTools.data as ChartData;
+  const { time, equity, drawdown, benchmark } = curve;
   const chart = newChart(element);
   const points = (column: readonly number[]): Charts.LineData[] =>
     column.map((value, index) => ({ time: time[index] as Charts.UTCTimestamp, value }));
@@ -68,7 +69,7 @@ export function drawEquity(): void {
       ['', instant(time[index] as Charts.UTCTimestamp)],
       ['Equity', amount(equity[index]!)],
       ['Drawdown', percent(drawdown[index]!)],
-      ...(benchmark ? ([['Buy and hold', amount(benchmark[index]!)]] as const) : []),
+      ...(benchmark ? ([[benchmarkName, amount(benchmark[index]!)]] as const) : []),
     ],
   )();
 }

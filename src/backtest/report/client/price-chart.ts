@@ -54,7 +54,7 @@ export function drawPrices(): void {
   } as const;
   let isNarrow = false;
   function mark(): void {
-    const markers = current.markers.map(({ candle, kind, count }) => ({
+    const markers = current.markers.map(([candle, kind, count]) => ({
       time: at(candle),
       shape: appearance[kind].shape,
       position: appearance[kind].position,
@@ -83,8 +83,8 @@ export function drawPrices(): void {
   }
   function markerLines(candle: number): string[] {
     return current.markers
-      .filter((marker) => marker.candle === candle)
-      .map(({ kind, count, pnl }) => {
+      .filter(([marked]) => marked === candle)
+      .map(([, kind, count, pnl]) => {
         const what = `${count === 1 ? 'One' : count} ${appearance[kind].text}${count === 1 ? '' : 's'}`;
         return pnl === undefined ? what.replace('entrys', 'entries') : `${what}: ${signed(pnl)}`;
       });
@@ -92,10 +92,10 @@ export function drawPrices(): void {
 
   let shownTrade: Charts.ISeriesApi<'Line'> | undefined;
   function showTrade(trade: ShownTrade): void {
+    const [id, instrument, from, to, entry, exit, pnl, isOpen] = trade;
     const selector = document.querySelector<HTMLSelectElement>('#instrument');
-    if (selector) selector.selectedIndex = trade.instrument;
-    if (current !== data.instruments[trade.instrument]) show(data.instruments[trade.instrument]!);
-    const { from, to, entry, exit, pnl, id, isOpen } = trade;
+    if (selector) selector.selectedIndex = instrument;
+    if (current !== data.instruments[instrument]) show(data.instruments[instrument]!);
     const margin = Math.max(15, to - from);
     chart.timeScale().setVisibleLogicalRange({ from: from - margin, to: to + margin });
     hideTrade();
@@ -112,7 +112,7 @@ export function drawPrices(): void {
       { time: at(to), value: exit },
     ];
     shownTrade.setData(from === to ? points.slice(1) : points);
-    const state = isOpen ? 'open, valued at' : 'profit';
+    const state = isOpen === 1 ? 'open, valued at' : 'profit';
     const lines = [`Trade ${id}: ${price(entry)} → ${price(exit)}`, `${state} ${signed(pnl)}`];
     element!.scrollIntoView({ block: 'center' });
     // The chart moves to the range in its next frame.
@@ -347,6 +347,11 @@ export function drawPrices(): void {
     const buttons = (): HTMLButtonElement[] => [
       ...document.querySelectorAll<HTMLButtonElement>('button.trade'),
     ];
+    buttons().forEach((button, index) => {
+      button.ariaLabel = `Show trade ${button.textContent} on the chart`;
+      // The column is a single tab stop.
+      button.tabIndex = index === 0 ? 0 : -1;
+    });
     const body = document.querySelector('#trades tbody');
     body?.addEventListener('click', ({ target }) => {
       if (target instanceof HTMLButtonElement) showTrade(JSON.parse(target.value) as ShownTrade);

@@ -2,7 +2,8 @@
 
 /**
  * Makes the buttons in the header of each `table.sortable` sort its rows: ascending on the first click,
- * descending on the second, by the `data-value` of the cells. Empty values are always last.
+ * descending on the second, by the `data-value` of numeric cells and the text of others. Empty
+ * values are always last.
  */
 export function sortTables(): void {
   for (const table of document.querySelectorAll<HTMLTableElement>('table.sortable')) {
@@ -14,7 +15,7 @@ export function sortTables(): void {
         const numeric = header.classList.contains('number');
         const keyed = [...body.rows].map((row) => ({
           row,
-          key: row.cells[column]!.dataset['value']!,
+          key: row.cells[column]!.dataset['value'] ?? row.cells[column]!.textContent.trim(),
         }));
         keyed.sort((a, b) => {
           if (a.key === '' || b.key === '') return Number(a.key === '') - Number(b.key === '');

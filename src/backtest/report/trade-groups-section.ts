@@ -1,0 +1,127 @@
+import { formatCount, formatMoney, formatPercent } from '../../base/format.ts';
+import { html, type Html, nothing } from '../../base/html.ts';
+import type { Trade } from '../../engine/round-trip.ts';
+import { EXIT_REASONS } from './exit-reasons.ts';
+import { excursionOf, type Excursion } from './excursions.ts';
+import type { ReportInput } from './input.ts';
+import { svgChart, tickPercent, valueAxis } from './svg-chart.ts';
+import { groupTrades, type TradeGroup } from './trade-groups.ts';
+
+const WEEKDAYS = ['Sunday', 'Monday', 'Tuesday', 'Wednesday', 'Thursday', 'Friday', 'Saturday'];
+const HOURS = Array.from({ length: 24 }, (_, hour) => `${String(hour).padStart(2, '0')}:00`);
+const MAX_GROUPS = 50;
+
+/** Tables of closed trades by what they have in common, and how far prices went during them. */
+export function tradeGroupsSection(input: ReportInput, dateOnly: boolean): Html {
+  const { result, exitReasons, currency } = input;
+  const { trades } = result;
+  if (trades.length === 0) return nothing;
+  const reasonOf = ({ id }: Trade): string | undefined => {
+    const reason = exitReasons?.get(id);
+    return reason && EXIT_REASONS[reason];
+  };
+  const weekdayOf = (trade: Trade): string => WEEKDAYS[new Date(trade.entry_time).getUTCDay()]!;
+  const hourOf = (trade: Trade): string => HOURS[new Date(trade.entry_time).getUTCHours()]!;
+  const [sunday, ...others] = WEEKDAYS;
+  const tables = [
+    groupTable('Exit reason', groupTrades(trades, reasonOf)),
+    groupTable(
+      'Symbol',
+      groupTrades(trades, ({ symbol }) => symbol),
+    ),
+    groupTable(
+      'Side',
+      groupTrades(trades, ({ side }) => side, ['long', 'short']),
+    ),
+    groupTable('Weekday of entry, UTC', groupTrades(trades, weekdayOf, [...others, sunday!])),
+    dateOnly ? nothing : groupTable('Hour of entry, UTC', groupTrades(trades, hourOf, HOURS)),
+  ];
+  return html`<section aria-labelledby="trade-groups">
+    <h2 id="trade-groups">Trades by group</h2>
+    <p class="note">
+      Closed trades only. Profit is net of fees, in <bdi>${currency}</bdi>; the average is that of
+      profit ÷ entry value.
+    </p>
+    <div class="groups">${tables}</div>
+    ${excursionCharts(input)}
+  </section>`;
+}
+
+function groupTable(title: string, groups: readonly TradeGroup[]): Html {
+  if (groups.length === 0) return nothing;
+  const listed = groups.slice(0, MAX_GROUPS);
+  const colored = (value: number, text: string): Html =>
+    html`<span class="${value < 0 ? 'loss' : 'gain'}">${text}</span>`;
+  return html`<div class="scroll" tabindex="0" role="region" aria-label="Trades by ${title}">
+    <table class="plain nowrap">
+      <thead>
+        <tr>
+          <th scope="col">${title}</th>
+          <th scope="col" class="number">Trades</th>
+          <th scope="col" class="number">Won</th>
+          <th scope="col" class="number">Profit</th>
+          <th scope="col" class="number">Average</th>
+        </tr>
+      </thead>
+      <tbody>
+        ${listed.map(
+          ({ name, count, winRate, pnl, averageReturn }) =>
+            html`<tr>
+              <th scope="row"><bdi>${name}</bdi></th>
+              <td class="number">${formatCount(count)}</td>
+              <td class="number">${formatPercent(winRate)}</td>
+              <td class="number">${colored(pnl, formatMoney(pnl))}</td>
+              <td class="number">${colored(averageReturn, formatPercent(averageReturn))}</td>
+            </tr>`,
+        )}
+      </tbody>
+    </table>
+    ${
+      listed.length < groups.length
+        ? html`<p class="note">${listed.length} of ${formatCount(groups.length)} are listed.</p>`
+        : nothing
+    }
+  </div>`;
+}
+
+function excursionCharts({ result, instruments }: ReportInput): Html {
+  const barsOf = new Map(instruments.map(({ symbol, bars }) => [symbol, bars]));
+  const points = result.trades.flatMap((trade) => {
+    const bars = barsOf.get(trade.symbol);
+    return bars === undefined ? [] : { trade, excursion: excursionOf(trade, bars) };
+  });
+  if (points.length < 2) return nothing;
+  const chart = (id: string, title: string, kind: keyof Excursion, caption: string): Html => {
+    const all = points.map(({ trade, excursion }) => [excursion[kind], trade.return] as const);
+    const dots = (className: 'gain' | 'loss') =>
+      ({
+        kind: 'dots',
+        className,
+        points: all.filter(([, value]) => value > 0 === (className === 'gain')),
+      }) as const;
+    return svgChart({
+      id,
+      title,
+      caption,
+      x: valueAxis(
+        all.map(([x]) => x),
+        tickPercent,
+      ),
+      y: valueAxis(
+        all.map(([, y]) => y),
+        tickPercent,
+      ),
+      marks: [dots('loss'), dots('gain')],
+    });
+  };
+  const average = (kind: keyof Excursion): string =>
+    formatPercent(points.reduce((sum, { excursion }) => sum + excursion[kind], 0) / points.length);
+  return html`<div class="smalls">
+      ${chart('mae', 'Adverse excursion (MAE) and return', 'adverse', `Across: how far the price went against each trade; up: its return. Mean MAE ${average('adverse')}.`)}
+      ${chart('mfe', 'Favorable excursion (MFE) and return', 'favorable', `Across: how far the price went in favor of each trade; up: its return. Mean MFE ${average('favorable')}.`)}
+    </div>
+    <p class="note">
+      Excursions are shares of the mean entry price, before fees, over the highs and lows of the
+      bars from the entry to the one before the exit, and the exit price.
+    </p>`;
+}
