@@ -4,7 +4,7 @@ import { windowOf } from './window-of.ts';
 
 /** The last period of the data, which is kept from searches. */
 export interface Holdout {
-  /** As its author wrote it: `1y`. */
+  /** Length of the period as written in the bot file: `1y`. */
   readonly period: string;
   /** First and last bar of the period, RFC 3339. */
   readonly from: string;

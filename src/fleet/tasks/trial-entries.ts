@@ -24,7 +24,7 @@ export interface TaskTrial {
 /** A trial that has ended. */
 export type ExecutedTaskTrial = TaskTrial & { readonly sharpe: number | null };
 
-/** What the ledger contains about a trial when it starts. */
+/** Counts from the ledger when a trial starts. */
 export interface TrialCounts {
   readonly earlier: EarlierTrials;
   readonly holdout?: Holdout | undefined;
