@@ -33,7 +33,10 @@ export function showRobustness(out: Output, document: RobustnessDocument): void 
     const { value, explanation } = figures[name];
     const { label } = ROBUSTNESS_FIGURES[name];
     if (value === null) out.line(out.style.dim(explanation));
-    else out.line(`${out.style.bold(`${label} ${formatRobustness(name, value)}`)}  ${explanation}`);
+    else
+      out.line(
+        `${out.style.bold(`${label} ${formatRobustness(name, value, document.objective)}`)}  ${explanation}`,
+      );
   }
   if (gates.length === 0) return;
   out.line();
@@ -41,7 +44,9 @@ export function showRobustness(out: Output, document: RobustnessDocument): void 
     [{ title: 'gate' }, { title: 'value', align: 'right' }, { title: '' }],
     gates.map(({ name, op, threshold, value, pass }) => [
       `${name} ${op} ${threshold}`,
-      value === null ? NO_VALUE : formatRobustness(name as RobustnessFigureName, value),
+      value === null
+        ? NO_VALUE
+        : formatRobustness(name as RobustnessFigureName, value, document.objective),
       pass ? { text: 'pass', paint: out.style.green } : { text: 'FAIL', paint: out.style.red },
     ]),
   );

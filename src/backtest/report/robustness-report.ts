@@ -64,12 +64,14 @@ function heading({ bot, version, window, chosen, trials, seed, gates }: Robustne
   </header>`;
 }
 
-function figuresSection({ figures }: RobustnessDocument): Html {
+function figuresSection({ figures, objective }: RobustnessDocument): Html {
   const row = (name: RobustnessFigureName): Html => {
     const { value, explanation } = figures[name];
     return html`<tr>
       <th scope="row">${ROBUSTNESS_FIGURES[name].label}</th>
-      <td class="number">${value === null ? NO_VALUE : formatRobustness(name, value)}</td>
+      <td class="number">
+        ${value === null ? NO_VALUE : formatRobustness(name, value, objective)}
+      </td>
       <td class="how">${explanation}</td>
     </tr> `;
   };
@@ -90,16 +92,20 @@ function figuresSection({ figures }: RobustnessDocument): Html {
   </section>`;
 }
 
-function permutationSection({ permutations, chosen }: RobustnessDocument): Html {
+function permutationSection({ permutations, chosen, objective }: RobustnessDocument): Html {
   if (permutations === null) return nothing;
-  const { count, sharpes } = permutations;
-  const { sharpe } = chosen.metrics;
+  const { count, best } = permutations;
+  const { figure, better } = objective;
+  const { label } = RUN_FIGURES[figure];
+  const real = chosen.metrics[figure];
+  // The histogram has objectives of which more is better.
+  const mark = real === null || better === 'higher' ? real : -real;
   return html`<section aria-labelledby="permutations">
-    <h2 id="permutations">Sharpe ratios over shuffled prices</h2>
-    ${histogram(sharpes, 'Sharpe ratio', sharpe)}
+    <h2 id="permutations">Results over shuffled prices</h2>
+    ${histogram(best, better === 'higher' ? label : `${label}, negative`, mark)}
     <p class="note">
       ${formatCount(count)} histories with the same price changes in another order. The vertical
-      line is the Sharpe ratio over the real history, ${formatFigure('sharpe', sharpe)}.
+      line is the result over the real history, ${formatFigure(figure, real)}.
     </p>
   </section>`;
 }

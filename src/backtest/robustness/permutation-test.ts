@@ -1,8 +1,11 @@
 import { join } from 'node:path';
 import { LineLog } from '../line-log.ts';
-import type { Search } from '../search/plan-search.ts';
-import { TrialPool, type TrialLimits } from '../search/trial-pool.ts';
+import type { Goal } from '../search/goal.ts';
+import { trialsOf, type Search } from '../search/plan-search.ts';
+import type { TrialMetrics } from '../search/trial-figures.ts';
+import { TrialPool, type TrialBatch, type TrialLimits } from '../search/trial-pool.ts';
 import { TrialResults } from '../search/trial-results.ts';
+import type { TrialSource } from '../search/trial-source.ts';
 import type { TrialSetup } from '../search/trial.ts';
 import type { StrategySource } from '../strategy-source.ts';
 
@@ -16,14 +19,14 @@ export interface PermutationOptions extends TrialLimits {
   readonly onProgress?: ((done: number) => void) | undefined;
 }
 
-/** Permutations of a round together have about as many trials, so that no worker waits for long. */
+/** Trials that run between two waits for the last worker, so that the waits take a small share of the time. */
 const TRIALS_OF_A_ROUND = 4096;
 
 /**
  * Repeats a search over permutations of its bars; see `PermutedBars`. The results do not depend on the
  * number of workers.
  *
- * @returns the best Sharpe ratio of each permutation; NaN if no trial has one
+ * @returns the best objective of each permutation, so that higher is better; NaN if no trial has one
  * @throws as `runSearch`
  */
 export async function searchPermutations(
@@ -75,30 +78,76 @@ interface PermutationLine {
   readonly best: number | null;
 }
 
+/** A search over a permutation. */
+interface PermutedSearch {
+  readonly permutation: number;
+  readonly trials: TrialSource;
+  readonly results: TrialResults;
+}
+
+/** Runs rounds of searches, which advance by a generation together. */
 async function runRounds(
-  { trials, goal }: Search,
+  search: Search,
   pool: TrialPool,
   pending: readonly number[],
   onEnd: (permutation: number, best: number) => void,
 ): Promise<void> {
-  const size = Math.ceil(TRIALS_OF_A_ROUND / trials.count);
+  const { generationSize, capacity } = search.trials;
+  const size = Math.ceil(TRIALS_OF_A_ROUND / (generationSize ?? capacity));
   for (let first = 0; first < pending.length; first += size) {
-    const round = pending.slice(first, first + size);
-    const results = new Map(
-      round.map((permutation) => [permutation, new TrialResults(trials)] as const),
-    );
-    const batch = {
-      indices: Uint32Array.from({ length: round.length * trials.count }, (_, place) => place),
-      trial: (place: number) => ({
-        ...trials.trial(place % trials.count),
-        permutation: round[Math.floor(place / trials.count)]!,
-      }),
+    const running = new Map<number, PermutedSearch>();
+    for (const permutation of pending.slice(first, first + size)) {
+      const trials = trialsOf(search);
+      running.set(permutation, { permutation, trials, results: new TrialResults(trials) });
+    }
+    const end = ({ permutation, results }: PermutedSearch): void => {
+      running.delete(permutation);
+      onEnd(permutation, scoreOf(results.best(search.goal)?.metrics, search.goal));
     };
-    await pool.run(batch, (result) => {
-      const permutation = result.permutation!;
-      const own = results.get(permutation)!;
-      own.add(result);
-      if (own.isComplete) onEnd(permutation, own.best(goal)?.metrics.sharpe ?? Number.NaN);
-    });
+    while (running.size > 0) {
+      const batch = nextGenerations([...running.values()], end);
+      await pool.run(batch, (result) => {
+        const own = running.get(result.permutation!)!;
+        own.results.add(result);
+        if (own.results.isComplete) end(own);
+      });
+    }
   }
+}
+
+/** @param onEnd is called with the searches that have no further trial */
+function nextGenerations(
+  searches: readonly PermutedSearch[],
+  onEnd: (search: PermutedSearch) => void,
+): TrialBatch {
+  const generations = searches.map((search) => ({
+    search,
+    indices: search.trials.nextGeneration(search.results),
+  }));
+  for (const { search, indices } of generations) if (indices.length === 0) onEnd(search);
+  const total = generations.reduce((sum, { indices }) => sum + indices.length, 0);
+  const owners = new Uint32Array(total);
+  const own = new Uint32Array(total);
+  let at = 0;
+  for (const [owner, { indices }] of generations.entries()) {
+    owners.fill(owner, at, at + indices.length);
+    own.set(indices, at);
+    at += indices.length;
+  }
+  return {
+    indices: Uint32Array.from({ length: total }, (_, place) => place),
+    trial(place) {
+      const { trials, permutation } = generations[owners[place]!]!.search;
+      return { ...trials.trial(own[place]!), permutation };
+    },
+  };
+}
+
+/** The objective of a trial, so that higher is better; NaN if it is undefined. */
+export function scoreOf(
+  metrics: TrialMetrics | undefined,
+  { objectives: [objective] }: Goal,
+): number {
+  const value = metrics?.[objective.figure] ?? Number.NaN;
+  return objective.better === 'higher' ? value : -value;
 }

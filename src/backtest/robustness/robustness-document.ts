@@ -2,6 +2,8 @@ import { holds, type Assertion } from '../assertion.ts';
 import type { BacktestJob } from '../job.ts';
 import type { Axis } from '../search/axes.ts';
 import type { Trial } from '../search/trial.ts';
+import type { Objective } from '../search/goal.ts';
+import type { Search, SearchMethod } from '../search/plan-search.ts';
 import type { Conventions, Gate, Lock, Summary } from '../summary.ts';
 import type { Holdout } from '../windows/keep-holdout.ts';
 import type { Overfitting } from './overfitting.ts';
@@ -25,16 +27,19 @@ export interface RobustnessDocument {
   /** Decides the permutations and resamples. */
   readonly seed: number;
   readonly axes: readonly Axis[];
+  readonly search: SearchMethod;
+  /** Figure that chose the parameters. */
+  readonly objective: Objective;
   readonly trials: { readonly total: number; readonly failed: number };
-  /** The trial with the highest Sharpe ratio, which all runs are compared with. */
+  /** The best trial, which all runs are compared with. */
   readonly chosen: Pick<Trial, 'params'> & { readonly metrics: RobustnessTests['chosen'] };
   /** The figures that gates can assert, with a sentence each. */
   readonly figures: Readonly<Record<RobustnessFigureName, ExplainedFigure>>;
   readonly overfitting: (Omit<Overfitting, 'logits'> & { readonly logits: Histogram }) | null;
   readonly permutations:
     | (Exclude<RobustnessTests['permutations'], string> & {
-        /** Best Sharpe ratio of each permutation that has one. */
-        readonly sharpes: Histogram;
+        /** Best objective of each permutation that has one. */
+        readonly best: Histogram;
       })
     | null;
   readonly bootstrap: Exclude<RobustnessTests['bootstrap'], string> | null;
@@ -57,18 +62,18 @@ export interface Histogram {
 
 export interface RobustnessResults {
   readonly tests: RobustnessTests;
-  /** Best Sharpe ratio of each permutation, NaN if undefined. */
+  /** Best objective of each permutation, NaN if undefined. */
   readonly permuted: Float64Array;
   readonly chosen: Trial;
   readonly trials: RobustnessDocument['trials'];
-  readonly axes: readonly Axis[];
+  readonly search: Pick<Search, 'axes' | 'method'>;
   readonly conventions: Conventions;
   readonly seed: number;
 }
 
 export function robustnessDocument(
   job: BacktestJob,
-  { tests, permuted, chosen, trials, axes, conventions, seed }: RobustnessResults,
+  { tests, permuted, chosen, trials, search, conventions, seed }: RobustnessResults,
   assertions: readonly Assertion<RobustnessFigureName>[],
 ): RobustnessDocument {
   const { overfitting, permutations, bootstrap, neighbors, stresses } = tests;
@@ -86,7 +91,9 @@ export function robustnessDocument(
     },
     conventions,
     seed,
-    axes,
+    axes: search.axes,
+    search: search.method,
+    objective: tests.objective,
     trials,
     chosen: { params: chosen.params, metrics: tests.chosen },
     figures,
@@ -97,7 +104,7 @@ export function robustnessDocument(
     permutations:
       typeof permutations === 'string'
         ? null
-        : { ...permutations, sharpes: histogramOf(permuted, 24) },
+        : { ...permutations, best: histogramOf(permuted, 24) },
     bootstrap: typeof bootstrap === 'string' ? null : bootstrap,
     neighbors,
     stresses,

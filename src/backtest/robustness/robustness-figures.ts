@@ -2,8 +2,11 @@
  * The figures of `backtest robustness`, each of which can be a gate: name, range, value and a sentence
  * that says what it means. Terminal, report, document and gates read this table.
  */
+import { formatFigure } from '../../base/format-figure.ts';
 import { formatCount, formatPercent, formatRatio } from '../../base/format.ts';
+import { RUN_FIGURES } from '../../base/run-figures.ts';
 import type { Range } from '../assertion.ts';
+import type { Objective } from '../search/goal.ts';
 import type { TrialMetrics } from '../search/trial-figures.ts';
 import type { Bootstrap, BootstrapFigure } from './bootstrap.ts';
 import type { Overfitting } from './overfitting.ts';
@@ -11,6 +14,8 @@ import type { StressName } from './stresses.ts';
 
 /** Results from which the figures are computed; a reason where a test was not possible. */
 export interface RobustnessTests {
+  /** Figure that chose the parameters. */
+  readonly objective: Objective;
   readonly chosen: TrialMetrics;
   readonly overfitting: Overfitting | UndefinedFigure;
   readonly permutations: PermutationTest | UndefinedFigure;
@@ -21,9 +26,9 @@ export interface RobustnessTests {
 
 export interface PermutationTest {
   readonly count: number;
-  /** Permutations whose best Sharpe ratio is at least that of the run. */
+  /** Permutations whose best objective is at least as good as that of the run. */
   readonly at_least_as_good: number;
-  /** Permutations with exactly the Sharpe ratio of the run. */
+  /** Permutations with exactly the objective of the run. */
   readonly equal: number;
   /** (1 + at_least_as_good) / (1 + count) */
   readonly p: number;
@@ -45,20 +50,20 @@ export const UNDEFINED_FIGURES = {
   too_few_returns: 'there are too few returns',
   no_permutations: 'no permutations were run',
   models: 'bars cannot be shuffled for a bot with models',
-  no_sharpe: 'the Sharpe ratio is undefined, because the returns do not vary',
-  not_positive: 'the Sharpe ratio is not positive',
+  no_objective: 'the run has no value of the objective',
+  no_share: 'only a positive value, of which more is better, has shares',
   no_variation: 'the figures do not vary',
   no_neighbors: 'the strategy has no number to change',
   no_fees: 'the bot pays no fees',
   no_slippage: 'the bot has no slippage',
   too_few_symbols: 'the strategy needs all of its symbols',
-  run_undefined: 'a run has no Sharpe ratio',
+  run_undefined: 'a run has no value of the objective',
 } as const;
 export type UndefinedFigure = keyof typeof UNDEFINED_FIGURES;
 
 interface RobustnessFigure {
   readonly label: string;
-  readonly unit: 'percent' | 'ratio';
+  readonly unit: 'percent' | 'ratio' | 'objective';
   readonly range: Range;
   readonly valueOf: (tests: RobustnessTests) => number | UndefinedFigure;
   /** One sentence for a trader. */
@@ -119,15 +124,19 @@ const lowerBound = (
   };
 };
 
-/** The variant with the lowest Sharpe ratio; a reason if one has none. */
+/** The variant with the worst objective; a reason if one has none. */
 function worstOf<V extends Variant>(
+  { objective: { figure, better } }: RobustnessTests,
   variants: readonly V[],
   none: UndefinedFigure,
 ): V | UndefinedFigure {
   if (variants.length === 0) return none;
-  const sharpe = ({ metrics }: V): number => metrics?.sharpe ?? -Infinity;
-  const worst = variants.reduce((least, one) => (sharpe(one) < sharpe(least) ? one : least));
-  return sharpe(worst) === -Infinity ? 'run_undefined' : worst;
+  const score = ({ metrics }: V): number => {
+    const value = metrics?.[figure] ?? Number.NaN;
+    return better === 'higher' ? value : -value;
+  };
+  if (variants.some((one) => Number.isNaN(score(one)))) return 'run_undefined';
+  return variants.reduce((least, one) => (score(one) < score(least) ? one : least));
 }
 
 const worst = (
@@ -136,20 +145,26 @@ const worst = (
   select: (tests: RobustnessTests) => readonly Variant[],
 ): RobustnessFigure => ({
   label,
-  unit: 'ratio',
+  unit: 'objective',
   range: ANY,
   valueOf(tests) {
-    const found = worstOf(select(tests), none);
-    return isReason(found) ? found : found.metrics!.sharpe!;
+    const found = worstOf(tests, select(tests), none);
+    return isReason(found) ? found : found.metrics![tests.objective.figure]!;
   },
   explain(value, tests) {
-    const { label: run } = worstOf(select(tests), none) as Variant;
-    const { sharpe } = tests.chosen;
-    const [now, before] = [value, sharpe ?? Number.NaN].map(formatRatio);
+    const { label: run } = worstOf(tests, select(tests), none) as Variant;
+    const { figure } = tests.objective;
+    const [now, before] = [value, tests.chosen[figure]].map((one) => formatFigure(figure, one));
     const change = now === before ? 'still' : `not ${before}, but`;
-    return `The Sharpe ratio of the run “${run}” is ${change} ${now}.`;
+    return `The ${inSentence(RUN_FIGURES[figure].label)} of the run “${run}” is ${change} ${now}.`;
   },
 });
+
+/** A label within a sentence: `Max drawdown` → `max drawdown`, but `Sharpe ratio` and `CAGR`. */
+const NAMES = /^(Sharpe|Sortino|Calmar|CAGR)/;
+function inSentence(label: string): string {
+  return NAMES.test(label) ? label : label.charAt(0).toLowerCase() + label.slice(1);
+}
 
 const stress = (label: string, name: StressName, none: UndefinedFigure): RobustnessFigure =>
   worst(label, none, ({ stresses }) => stresses.filter((one) => one.name === name));
@@ -207,15 +222,18 @@ export const ROBUSTNESS_FIGURES = {
     label: 'Share that the worst neighbor keeps',
     unit: 'percent',
     range: ANY,
-    valueOf({ chosen, neighbors }) {
-      const found = worstOf(neighbors, 'no_neighbors');
+    valueOf(tests) {
+      const found = worstOf(tests, tests.neighbors, 'no_neighbors');
       if (isReason(found)) return found;
-      if (chosen.sharpe === null) return 'no_sharpe';
-      return chosen.sharpe > 0 ? found.metrics!.sharpe! / chosen.sharpe : 'not_positive';
+      const { figure, better } = tests.objective;
+      const chosen = tests.chosen[figure];
+      if (chosen === null) return 'no_objective';
+      return better === 'higher' && chosen > 0 ? found.metrics![figure]! / chosen : 'no_share';
     },
-    explain(value, { neighbors }) {
-      const { label } = worstOf(neighbors, 'no_neighbors') as Variant;
-      return `The run “${label}” keeps ${formatPercent(value)} of the Sharpe ratio.`;
+    explain(value, tests) {
+      const { label } = worstOf(tests, tests.neighbors, 'no_neighbors') as Variant;
+      const { label: figure } = RUN_FIGURES[tests.objective.figure];
+      return `The run “${label}” keeps ${formatPercent(value)} of the ${inSentence(figure)}.`;
     },
   },
   fees_doubled: stress('Fees × 2', 'fees_doubled', 'no_fees'),
@@ -255,8 +273,13 @@ export function explainFigures(
 }
 
 /** Formats a defined figure. */
-export function formatRobustness(name: RobustnessFigureName, value: number): string {
+export function formatRobustness(
+  name: RobustnessFigureName,
+  value: number,
+  { figure }: Objective,
+): string {
   const { unit } = ROBUSTNESS_FIGURES[name];
   if (name === 'permutation_p') return String(Number(value.toPrecision(3)));
+  if (unit === 'objective') return formatFigure(figure, value);
   return unit === 'percent' ? formatPercent(value) : formatRatio(value);
 }

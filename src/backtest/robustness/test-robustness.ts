@@ -6,8 +6,7 @@ import { mergeTimes } from '../../engine/steps.ts';
 import type { BacktestJob } from '../job.ts';
 import { canonicalDigest } from '../lock.ts';
 import { returnsOf, sampleEquity } from '../returns.ts';
-import type { AxisText } from '../search/axes.ts';
-import { planSearch, type Search } from '../search/plan-search.ts';
+import { planSearch, type Search, type SearchRequest } from '../search/plan-search.ts';
 import { runSearch } from '../search/run-search.ts';
 import type { CountTrials } from '../search/saved-trials.ts';
 import type { TrialLimits } from '../search/trial-pool.ts';
@@ -19,7 +18,7 @@ import type { Conventions } from '../summary.ts';
 import { bootstrap } from './bootstrap.ts';
 import { neighborsOf } from './neighbors.ts';
 import { overfittingOf } from './overfitting.ts';
-import { searchPermutations } from './permutation-test.ts';
+import { scoreOf, searchPermutations } from './permutation-test.ts';
 import { robustnessDocument, type RobustnessDocument } from './robustness-document.ts';
 import type {
   PermutationTest,
@@ -31,8 +30,8 @@ import { runVariant } from './run-variant.ts';
 import { stressesOf } from './stresses.ts';
 
 export interface RobustnessRequest {
-  /** Parameters to search; the job's own parameters are the only trial if empty. */
-  readonly params: readonly AxisText[];
+  /** Search that chooses the parameters. Without a parameter, those of the job are the only trial. */
+  readonly search: SearchRequest;
   /** A whole number below 2^32. */
   readonly seed: number;
   /** Number of blocks of the cross-validation, even. */
@@ -65,14 +64,24 @@ const RESAMPLES = 1999;
 
 /**
  * @param timeoutMs longest time without a return from the strategy
- * @throws ServiceError `usage` for invalid parameters
+ * @throws ServiceError `usage` for invalid parameters, several objectives, or pruning
  */
 export function planRobustness(
   job: BacktestJob,
-  { params, seed, blocks: count }: RobustnessRequest,
+  { search: request, seed, blocks: count }: RobustnessRequest,
   timeoutMs: number,
 ): RobustnessPlan {
-  const search = planSearch(job, { params }, timeoutMs);
+  if (request.prune === true) {
+    throw new ServiceError('usage', 'a pruned search cannot be cross-validated', {
+      remedy: 'Leave out --prune: every trial must run over all bars.',
+    });
+  }
+  const search = planSearch(job, request, timeoutMs);
+  if (search.goal.objectives.length > 1) {
+    throw new ServiceError('usage', 'several objectives have no single best trial to test', {
+      remedy: 'Give one --objective.',
+    });
+  }
   const blocks = { count, returns: countReturns(job, search.setup.conventions) };
   const digest = canonicalDigest({ search: search.digest, blocks: count });
   return {
@@ -111,14 +120,19 @@ export async function testRobustness(
     onProgress(phase, done, total);
   await runSearch(search, source, {
     ...options,
-    onProgress: report('trials', search.trials.count),
+    onProgress: report('trials', search.trials.capacity),
   });
   const chosen = results.best(search.goal);
   if (chosen === undefined) {
+    if (results.completed > 0) {
+      throw new ServiceError('failure', 'no trial meets the conditions', {
+        remedy: 'Relax --where, or give other values of the parameters.',
+      });
+    }
     throw new ServiceError('strategy_failed', `every trial failed, such as: ${results.firstError}`);
   }
   const overfitting = await testOverfitting(search, options);
-  const permuted = await permutedSharpes({ search, seed }, source, options);
+  const permuted = await permutedScores({ search, seed }, source, options);
   const { timeoutMs } = search.setup;
   const best: BacktestJob = { ...job, params: chosen.params };
   const base = await runVariant(best, { timeoutMs, signal });
@@ -133,6 +147,7 @@ export async function testRobustness(
     job,
     {
       tests: {
+        objective: search.goal.objectives[0],
         chosen: chosen.metrics,
         overfitting,
         permutations: comparePermutations(search, chosen.metrics, permuted),
@@ -143,7 +158,7 @@ export async function testRobustness(
       permuted,
       chosen,
       trials: { total: search.trials.capacity, failed: results.failed },
-      axes,
+      search,
       conventions: search.setup.conventions,
       seed,
     },
@@ -166,7 +181,7 @@ async function testOverfitting(
   });
 }
 
-async function permutedSharpes(
+async function permutedScores(
   { search, seed }: Pick<RobustnessPlan, 'search' | 'seed'>,
   source: StrategySource,
   { onProgress = () => {}, ...options }: RobustnessOptions,
@@ -182,16 +197,17 @@ async function permutedSharpes(
 }
 
 function comparePermutations(
-  { job }: Search,
-  { sharpe }: TrialMetrics,
+  { job, goal }: Search,
+  chosen: TrialMetrics,
   permuted: Float64Array,
-): PermutationTest | 'models' | 'no_permutations' | 'no_sharpe' {
+): PermutationTest | 'models' | 'no_permutations' | 'no_objective' {
   if (job.signals !== undefined) return 'models';
   const count = permuted.length;
   if (count === 0) return 'no_permutations';
-  if (sharpe === null) return 'no_sharpe';
-  const at_least_as_good = permuted.filter((value) => value >= sharpe).length;
-  const equal = permuted.filter((value) => value === sharpe).length;
+  const score = scoreOf(chosen, goal);
+  if (Number.isNaN(score)) return 'no_objective';
+  const at_least_as_good = permuted.filter((value) => value >= score).length;
+  const equal = permuted.filter((value) => value === score).length;
   return { count, at_least_as_good, equal, p: (1 + at_least_as_good) / (1 + count) };
 }
 

@@ -63,7 +63,7 @@ export function planSearch(
   timeoutMs: number,
 ): Search {
   const axes = axesOf(job.strategy, params);
-  const trials = trialsOf(job, axes, method, goal);
+  const trials = trialsOf({ job, axes, method, goal });
   if (goal.objectives.length > 2 && trials.capacity > MAX_COMPARED) {
     throw new ServiceError('usage', `${trials.capacity} trials with more than two objectives`, {
       remedy: `Give at most two objectives, or run at most ${MAX_COMPARED} trials.`,
@@ -101,12 +101,13 @@ export function planSearch(
   };
 }
 
-function trialsOf(
-  job: BacktestJob,
-  axes: readonly Axis[],
-  method: SearchMethod,
-  goal: Goal,
-): TrialSource {
+/** The trials of a search from the first one, for a search of its own. */
+export function trialsOf({
+  job,
+  axes,
+  method,
+  goal,
+}: Pick<Search, 'job' | 'axes' | 'method' | 'goal'>): TrialSource {
   if (method.kind === 'grid') return gridOf(job.strategy, job.params, axes);
   const most = MAX_SAMPLED[method.kind];
   if (method.trials > most) {

@@ -108,7 +108,7 @@ test('the result is the same with one worker and with three, and other with anot
   const one = await run('1', '3');
   expect(await run('3', '3')).toEqual(one);
   const other = await run('2', '4');
-  expect(other.permutations!.sharpes).not.toEqual(one.permutations!.sharpes);
+  expect(other.permutations!.best).not.toEqual(one.permutations!.best);
   expect(other.bootstrap).not.toEqual(one.bootstrap);
   expect(other.overfitting).toEqual(one.overfitting);
   const mixed = [...GRID, '--seed', '4', '--out', join(directory, 'workers-1-3')];
@@ -152,6 +152,32 @@ test('each run with one change is that of the changed bot', async () => {
     explanation: 'Permutation p-value is undefined: no permutations were run.',
   });
   expect(figures.fees_doubled.value).toBe(runs.get('fees × 2'));
+});
+
+test('every shuffled history repeats a guided search for another objective', async () => {
+  const run = async (workers: string) => {
+    const search = ['-p', 'fast=2:8', '-p', 'slow=10:40', '--search', 'tpe', '--trials', '20'];
+    const goal = ['--objective', 'max_drawdown', '--where', 'trades>=3', '--permutations', '3'];
+    const out = ['--workers', workers, '--out', join(directory, `guided-${workers}`)];
+    return (await robustness(noise, ...search, ...goal, ...out)).document;
+  };
+  const one = await run('1');
+  expect(await run('2')).toEqual(one);
+  expect(one.search).toEqual({ kind: 'tpe', trials: 20, seed: 1 });
+  expect(one.chosen.metrics.trades).toBeGreaterThanOrEqual(3);
+  expect(one.figures.fees_doubled.explanation).toMatch(
+    /^The max drawdown of the run “fees × 2” is/,
+  );
+  expect(one.permutations!.best.counts.reduce((sum, count) => sum + count, 0)).toBe(3);
+});
+
+test.each([
+  ['--prune', 'a pruned search cannot be cross-validated'],
+  ['--objective=calmar', 'several objectives have no single best trial to test'],
+])('a search with %s is rejected', async (option, message) => {
+  const args = ['-p', 'fast=2,4', '--objective', 'sharpe', option];
+  const { code, stderr } = await inProcess(['backtest', 'robustness', noise, ...args]);
+  expect({ code, isClear: stderr.includes(message) }).toEqual({ code: 2, isClear: true });
 });
 
 test('several symbols are shuffled together, and left out one by one', async () => {

@@ -1,11 +1,12 @@
 import { resolve } from 'node:path';
 import { parseAssertionOn } from '../../../backtest/assertion.ts';
+import type { SearchRequest } from '../../../backtest/search/plan-search.ts';
 import { ROBUSTNESS_RANGES } from '../../../backtest/robustness/robustness-figures.ts';
-import { parseAxis } from '../../../backtest/search/axes.ts';
 import { ServiceError } from '../../../base/errors.ts';
 import { DATA_OPTIONS, HOLDOUT_OPTION } from '../../data-options.ts';
 import { DEFAULT_COLUMN_MB, MEMORY_OPTION } from '../../memory-option.ts';
 import { parseCountIn } from '../../parse-count.ts';
+import { SEARCH_OPTIONS, searchRequestOf } from '../../search-options.ts';
 import { defineVerb } from '../../verb.ts';
 
 export const verb = defineVerb({
@@ -19,13 +20,7 @@ export const verb = defineVerb({
     file: { description: 'bot file, YAML or JSON', complete: 'file' },
   },
   options: {
-    param: {
-      short: 'p',
-      value: 'name=values',
-      description: 'parameter to choose, as FROM:TO:STEP or A,B,C; repeat it for each parameter',
-      repeat: true,
-      parse: parseAxis,
-    },
+    ...SEARCH_OPTIONS,
     from: { value: 'date', description: 'first day, which overrides the spec' },
     to: { value: 'date', description: 'last day, which overrides the spec' },
     ...DATA_OPTIONS,
@@ -44,7 +39,7 @@ export const verb = defineVerb({
     },
     seed: {
       value: 'n',
-      description: 'seed of the shuffled histories and resamples',
+      description: 'seed of the shuffled histories, the resamples and the search',
       default: 1,
       parse: parseCountIn(0, 2 ** 32 - 1),
     },
@@ -83,7 +78,7 @@ export const verb = defineVerb({
     const { robustnessFailure, showRobustness } = await import('../../show-robustness.ts');
     const { settings, signal } = context;
 
-    const { param: params, seed, blocks, from, to, columns, repair, holdout } = options;
+    const { seed, blocks, from, to, columns, repair, holdout } = options;
     const overrides = { params: {}, from, to, columns, repair, holdout };
     const strategies = ownStrategiesOf(context);
     const bot = loadBot(resolve(context.cwd, args.file), overrides, strategies.load);
@@ -94,7 +89,7 @@ export const verb = defineVerb({
     for (const note of notes) context.message(`note: ${note}`);
     const job = { ...prepared, signals: await signalsOver(bot.models, prepared.instruments) };
     const timeoutMs = settings.strategy_timeout_seconds * 1000;
-    const plan = planRobustness(job, { params, seed, blocks }, timeoutMs);
+    const plan = planRobustness(job, { search: searchOf(options), seed, blocks }, timeoutMs);
     const directory = resolve(
       context.cwd,
       options.out ?? `${settings.runs_dir}/${job.bot.slug}/robustness-${plan.digest.slice(0, 12)}`,
@@ -153,6 +148,12 @@ export const verb = defineVerb({
     };
   },
 });
+
+/** One seed serves the search, too. */
+function searchOf({ seed, ...options }: Parameters<typeof searchRequestOf>[0]): SearchRequest {
+  if (options.param.length === 0) return { params: [] };
+  return searchRequestOf({ ...options, seed: options.search === 'grid' ? undefined : seed });
+}
 
 function parseBlocks(text: string): number {
   const blocks = parseCountIn(4, 24)(text);
