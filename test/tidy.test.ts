@@ -28,6 +28,7 @@ const LONG_FUNCTIONS: Readonly<Record<string, string>> = {
   'src/backtest/report/client/heat-map.ts drawHeatMap': 'draws one picture from top to bottom',
   'src/cli/verbs/backtest.ts run': 'the steps of a command, in order',
   'src/cli/verbs/backtest/sweep.ts run': 'the steps of a command, in order',
+  'src/cli/verbs/backtest/walk-forward.ts run': 'the steps of a command, in order',
   'src/cli/verbs/daemon/status.ts run': 'the steps of a command, in order',
   'src/client/client.ts createClient': 'returns an object whose methods share its state',
   'src/deploy/cloud/aws-store.ts openAwsStore': 'returns an object whose methods share its state',

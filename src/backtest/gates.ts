@@ -43,13 +43,14 @@ export function isMetric(name: string): name is MetricName {
 /** A condition on a figure of a run. */
 export type RunAssertion = Assertion<MetricName>;
 
-const RANGES = Object.fromEntries(
+/** Least and greatest possible value of each metric. */
+export const METRIC_RANGES = Object.fromEntries(
   METRIC_NAMES.map((name) => [name, RUN_FIGURES[name].range]),
 ) as Readonly<Record<MetricName, Range>>;
 
 /** Parses `sharpe>=0.5`. @throws ServiceError `usage` */
 export function parseAssertion(text: string): RunAssertion {
-  return parseAssertionOn(RANGES, text);
+  return parseAssertionOn(METRIC_RANGES, text);
 }
 
 /** Converts a spec's `metrics` to gates. Values equal to `min` or `max` pass. */
@@ -68,11 +69,11 @@ export function gatesOfSpec(
 
 /** Returns the reason if every possible value passes; otherwise undefined. */
 export function impossibleToFail(assertion: RunAssertion): string | undefined {
-  return alwaysHolds(assertion, RANGES[assertion.name]);
+  return alwaysHolds(assertion, METRIC_RANGES[assertion.name]);
 }
 
 export function impossibleToPass(assertion: RunAssertion): string | undefined {
-  return neverHolds(assertion, RANGES[assertion.name]);
+  return neverHolds(assertion, METRIC_RANGES[assertion.name]);
 }
 
 /** An undefined figure does not pass. */

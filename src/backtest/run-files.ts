@@ -41,6 +41,44 @@ export async function writeRun(
   { result, indicators, benchmark, summary: unhashed }: Outcome,
   options: { readonly hasEquityCsv?: boolean } = {},
 ): Promise<RunFiles> {
+  const path = (name: string): string => join(directory, name);
+  const { files, hashes, drawdown } = await writeTables(directory, result, options);
+  const summary: Summary = {
+    ...unhashed,
+    files: [...files, 'report.html', 'summary.json'].toSorted(),
+    hashes,
+  };
+  const { instruments, currency } = job;
+  const report = renderReport({
+    summary,
+    result,
+    drawdown,
+    instruments,
+    indicators,
+    currency,
+    benchmark: benchmark.equity,
+    exitReasons: exitReasonsOf(result.journal.events(), result.trades),
+  });
+  await writeText(path('report.html'), [report]);
+  await writeText(path('summary.json'), [`${JSON.stringify(summary, undefined, 2)}\n`]);
+  return { directory, report: path('report.html'), summary };
+}
+
+export interface RunTables extends Pick<Summary, 'files' | 'hashes'> {
+  /** By step, at least −1; see `drawdownsOf`. */
+  readonly drawdown: Float64Array;
+}
+
+/**
+ * Writes `events.ndjson`, `trades.csv`, `equity.parquet`, and `equity.csv` unless the run is long.
+ *
+ * @throws ServiceError `output_not_writable`
+ */
+export async function writeTables(
+  directory: string,
+  result: RunResult,
+  options: { readonly hasEquityCsv?: boolean } = {},
+): Promise<RunTables> {
   // The texts of millions of lines are garbage at once, but V8 lets the heap grow to a multiple of
   // the live objects before it collects them. The flag applies to all threads, so it is not set in
   // a thread of a server, whose other threads do other work.
@@ -57,32 +95,11 @@ export async function writeRun(
     equity.length < THREAD_STEPS ? writeEquity(files) : writeEquityInThread(files),
     writeEventsAndTrades(path, result),
   ]);
-  const summary: Summary = {
-    ...unhashed,
-    files: [
-      ...(hasCsv ? ['equity.csv'] : []),
-      'equity.parquet',
-      'events.ndjson',
-      'report.html',
-      'summary.json',
-      'trades.csv',
-    ],
+  return {
+    files: [...(hasCsv ? ['equity.csv'] : []), 'equity.parquet', 'events.ndjson', 'trades.csv'],
     hashes: { ...hashes, equity: equityHash },
-  };
-  const { instruments, currency } = job;
-  const report = renderReport({
-    summary,
-    result,
     drawdown,
-    instruments,
-    indicators,
-    currency,
-    benchmark: benchmark.equity,
-    exitReasons: exitReasonsOf(result.journal.events(), result.trades),
-  });
-  await writeText(path('report.html'), [report]);
-  await writeText(path('summary.json'), [`${JSON.stringify(summary, undefined, 2)}\n`]);
-  return { directory, report: path('report.html'), summary };
+  };
 }
 
 async function writeEventsAndTrades(

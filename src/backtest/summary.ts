@@ -89,6 +89,7 @@ export const UNDEFINED_REASONS = {
   no_winning_trades: 'no trade won',
   window_too_short: 'the window is too short to annualize',
   equity_not_positive: 'equity fell to zero or below',
+  in_sample_not_positive: 'the return in training is not positive',
   constant_benchmark: 'the returns of the benchmark do not vary',
   equals_benchmark: 'the returns equal those of the benchmark',
 } as const;

@@ -2,7 +2,7 @@ import { dirname, resolve } from 'node:path';
 import { gatesOfSpec } from '../backtest/gates.ts';
 import type { RunAssertion } from '../backtest/gates.ts';
 import type { BacktestJob, JobInstrument } from '../backtest/job.ts';
-import { lockOf } from '../backtest/lock.ts';
+import { lockOf } from '../backtest/run-lock.ts';
 import { keepHoldout } from '../backtest/windows/keep-holdout.ts';
 import type { StrategySource } from '../backtest/strategy-source.ts';
 import type { ModelsLock } from '../backtest/summary.ts';

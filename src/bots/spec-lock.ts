@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { basename, dirname, extname, join } from 'node:path';
 import { z } from 'zod';
 import { writeAtomically } from '../base/atomic-file.ts';
-import { canonicalDigest, lockOf } from '../backtest/lock.ts';
+import { canonicalDigest, lockOf } from '../backtest/run-lock.ts';
 import type { Lock } from '../backtest/summary.ts';
 import { ServiceError } from '../base/errors.ts';
 import { isSystemError, writeRemedy } from '../base/system-errors.ts';

@@ -2,7 +2,7 @@ import { valueOf } from '../backtest/gates.ts';
 import type { Gate, Summary } from '../backtest/summary.ts';
 import { ServiceError } from '../base/errors.ts';
 
-export function gateFailure({ gates }: Summary): ServiceError | undefined {
+export function gateFailure({ gates }: Pick<Summary, 'gates'>): ServiceError | undefined {
   const missed = gates.filter(({ pass }) => !pass);
   if (missed.length === 0) return undefined;
   const text = (gate: Gate): string =>

@@ -109,7 +109,7 @@ function formatTrialCounts(trials: SweepDocument['trials']): string {
   ].join(', ');
 }
 
-function showGates(out: Output, gates: readonly Gate[]): void {
+export function showGates(out: Output, gates: readonly Gate[]): void {
   if (gates.length === 0) return;
   out.line();
   out.table(
@@ -122,7 +122,7 @@ function showGates(out: Output, gates: readonly Gate[]): void {
   );
 }
 
-function showFindings(out: Output, findings: readonly Finding[]): void {
+export function showFindings(out: Output, findings: readonly Finding[]): void {
   for (const { severity, issue, remedy } of findings) {
     const color = { critical: out.style.red, warning: out.style.yellow, info: out.style.cyan };
     out.line();

@@ -151,6 +151,27 @@ export class Journal implements JournalRows {
     return new Journal(symbols, Rows.from(WIDTH, rows));
   }
 
+  /** Joins journals of consecutive runs over the same symbols, and continues the numbers of their orders. */
+  static join(journals: readonly JournalRows[]): JournalRows {
+    const joined = Journal.start(journals[0]?.data.symbols ?? [], new EngineMemory(), true);
+    let before = 0;
+    for (const { data } of journals) {
+      let orders = 0;
+      for (const row of Rows.from(WIDTH, data.rows).after(0)) {
+        const at = joined.#rows.append();
+        const { chunk } = joined.#rows;
+        chunk.set(row, at);
+        const order = row[2]!;
+        orders = Math.max(orders, order);
+        if (order > 0) chunk[at + 2] = before + order;
+        const hasParent = KINDS[row[0]!] === 'order.submitted' && row[11] !== 0;
+        if (hasParent) chunk[at + 11] = before + row[11]!;
+      }
+      before += orders;
+    }
+    return joined;
+  }
+
   get data(): JournalData {
     return { symbols: this.#symbols, rows: this.#rows.data };
   }

@@ -6,7 +6,7 @@ import { exampleDocument } from '../../src/api/bots.ts';
 import { readHostedSpec } from '../../src/bots/hosted.ts';
 import { checkBot } from '../../src/bots/load-bot.ts';
 import { triedModels } from '../../src/bots/model-checks.ts';
-import { lockOf } from '../../src/backtest/lock.ts';
+import { lockOf } from '../../src/backtest/run-lock.ts';
 import { driftOf } from '../../src/backtest/lock-drift.ts';
 import { specOf, TANH } from './models/models.ts';
 import { EXAMPLES } from './example-bots.ts';

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { parseSpec } from '../../src/bots/parse.ts';
 import { driftOf } from '../../src/backtest/lock-drift.ts';
 import { lockPath, readLock, specHash, writeLock } from '../../src/bots/spec-lock.ts';
-import { lockOf } from '../../src/backtest/lock.ts';
+import { lockOf } from '../../src/backtest/run-lock.ts';
 import { directoryWith, VALID } from './specs.ts';
 
 const hashOf = (text: string): string => specHash(parseSpec(text, 'bot.yaml').document.value);

@@ -29,7 +29,7 @@ import { returnsSection } from './returns-section.ts';
 import { tradeGroupsSection } from './trade-groups-section.ts';
 import { tradesSection } from './trades-section.ts';
 
-const MAX_CURVE_POINTS = 4000;
+export const MAX_CURVE_POINTS = 4000;
 
 export function renderReport(input: ReportInput): string {
   const { summary, result, drawdown, benchmark } = input;
@@ -144,7 +144,7 @@ function keyFigures({ summary, benchmark }: ReportInput): Html {
   </dl>`;
 }
 
-function gatesSection(gates: readonly Gate[]): Html {
+export function gatesSection(gates: readonly Gate[]): Html {
   if (gates.length === 0) return nothing;
   const signs = { '>=': '≥', '<=': '≤', '>': '>', '<': '<' } as const;
   return html`<section aria-labelledby="gates">
@@ -173,7 +173,7 @@ function gatesSection(gates: readonly Gate[]): Html {
   </section>`;
 }
 
-function findingsSection(findings: readonly Finding[]): Html {
+export function findingsSection(findings: readonly Finding[]): Html {
   if (findings.length === 0) return nothing;
   const names = { info: 'Note', warning: 'Warning', critical: 'Critical' } as const;
   return html`<section aria-labelledby="findings">

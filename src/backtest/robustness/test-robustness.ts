@@ -4,7 +4,7 @@ import { ServiceError } from '../../base/errors.ts';
 import type { RunResult } from '../../engine/run-result.ts';
 import { mergeTimes } from '../../engine/steps.ts';
 import type { BacktestJob } from '../job.ts';
-import { canonicalDigest } from '../lock.ts';
+import { canonicalDigest } from '../run-lock.ts';
 import { returnsOf, sampleEquity } from '../returns.ts';
 import { planSearch, type Search, type SearchRequest } from '../search/plan-search.ts';
 import { runSearch } from '../search/run-search.ts';

@@ -2,7 +2,7 @@ import { ServiceError } from '../../base/errors.ts';
 import { packageVersion } from '../../base/package-version.ts';
 import { mergeTimes } from '../../engine/steps.ts';
 import type { BacktestJob } from '../job.ts';
-import { canonicalDigest } from '../lock.ts';
+import { canonicalDigest } from '../run-lock.ts';
 import { conventionsFor } from '../statistics.ts';
 import { axesOf, type Axis, type AxisText } from './axes.ts';
 import { HIGHEST_SHARPE, type Goal } from './goal.ts';

@@ -10,7 +10,7 @@ import type { Strategy } from '../../engine/strategy.ts';
 import { execute } from '../execute.ts';
 import { returnsOf, sampleEquity } from '../returns.ts';
 import { blockSumsOf, type ReturnBlocks } from '../robustness/block-sums.ts';
-import { quickStatistics } from '../statistics.ts';
+import { quickStatistics, type RunFigures } from '../statistics.ts';
 import type { Conventions } from '../summary.ts';
 import { metricsFrom, type TrialMetrics } from './trial-figures.ts';
 
@@ -53,6 +53,11 @@ export interface SharedByTrials {
   readonly computations: SharedComputations;
 }
 
+export function metricsOf(run: RunFigures, conventions: Conventions): TrialMetrics {
+  const figures = quickStatistics(run, conventions);
+  return metricsFrom((name) => readFigure(figures, name));
+}
+
 /** Runs one trial. Its error becomes its result, so that the other trials continue. */
 export async function runTrial(
   setup: TrialSetup,
@@ -66,8 +71,7 @@ export async function runTrial(
     const inputs = { instruments, signals, config, strategy, params };
     const request = { ...inputs, memory, computations, keepsEvents: false };
     const run = await execute(request, { timeoutMs });
-    const figures = quickStatistics(run, conventions);
-    const metrics = metricsFrom((name) => readFigure(figures, name));
+    const metrics = metricsOf(run, conventions);
     if (blocks === undefined) return { ...trial, metrics };
     const returns = returnsOf(sampleEquity(run, conventions.sampling));
     return { ...trial, metrics, sums: blockSumsOf(returns, blocks) };

@@ -5,11 +5,11 @@ import { formatTime, type Window } from '../../market/bar-time.ts';
 import { followedBy, sliceBars, type Bars } from '../../market/bars.ts';
 import { barsDigest } from '../../market/digest.ts';
 import type { BacktestJob, JobInstrument } from '../job.ts';
-import { lockOf } from '../lock.ts';
+import { lockOf } from '../run-lock.ts';
 
 /**
- * Cuts a job to the bars of a window, which share memory with those of the job. All earlier bars warm up
- * declared indicators. Outputs of models keep what the models computed from earlier bars.
+ * Cuts a job to a window. The bars share memory with the job, and all earlier bars warm up declared
+ * indicators. Outputs of models keep what the models computed from earlier bars.
  *
  * `source` and `outsideSessions` of an instrument still describe its whole source.
  *

@@ -77,7 +77,7 @@ export const verb = defineVerb({
       await import('../../backtest/run-files.ts');
     const { writeText } = await import('../../backtest/write-text.ts');
     const { lockPath, writeLock } = await import('../../bots/spec-lock.ts');
-    const { withOutside } = await import('../../backtest/lock.ts');
+    const { withOutside } = await import('../../backtest/run-lock.ts');
     const { compareRuns, newRunId, overridesOf } = await import('../runs.ts');
     const { loaderOf } = await import('../own-strategies.ts');
     const { CountedTrials } = await import('../counted-trials.ts');

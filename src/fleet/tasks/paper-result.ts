@@ -3,7 +3,7 @@ import { gatesOfSpec } from '../../backtest/gates.ts';
 import type { BacktestJob } from '../../backtest/job.ts';
 import { modelsLock } from '../../bots/prepare.ts';
 import { engineConfig } from '../../bots/spec.ts';
-import { lockOf } from '../../backtest/lock.ts';
+import { lockOf } from '../../backtest/run-lock.ts';
 import { ENGINE_VERSION } from '../../engine/version.ts';
 import { barsDigest } from '../../market/digest.ts';
 import type { SessionWork } from '../../trading/host/threads/session-work.ts';

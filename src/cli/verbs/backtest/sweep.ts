@@ -1,12 +1,10 @@
-import { totalmem } from 'node:os';
 import { resolve } from 'node:path';
 import { ServiceError } from '../../../base/errors.ts';
 import { DATA_OPTIONS, HOLDOUT_OPTION } from '../../data-options.ts';
+import { DEFAULT_COLUMN_MB, MEMORY_OPTION } from '../../memory-option.ts';
 import { SEARCH_OPTIONS, searchRequestOf } from '../../search-options.ts';
 import type { Progress } from '../../output.ts';
 import { defineVerb } from '../../verb.ts';
-
-const DEFAULT_COLUMN_MB = 512;
 
 export const verb = defineVerb({
   summary: 'search for good parameters of a bot',
@@ -24,11 +22,7 @@ export const verb = defineVerb({
     ...DATA_OPTIONS,
     ...HOLDOUT_OPTION,
     out: { value: 'dir', description: 'directory for the result files', complete: 'directory' },
-    memory: {
-      value: 'size',
-      description: 'memory for indicators that trials share, such as 2G; 512M by default',
-      parse: parseMegabytes,
-    },
+    memory: MEMORY_OPTION,
     top: { value: 'n', description: 'number of rows to print', default: 10, parse: parseCount },
   },
   settings: [
@@ -134,22 +128,6 @@ export const verb = defineVerb({
     };
   },
 });
-
-/** @returns megabytes of 2^20 bytes */
-function parseMegabytes(text: string): number {
-  const [, count, unit] = /^(\d+)([MG])B?$/i.exec(text) ?? [];
-  if (count === undefined || unit === undefined) {
-    throw new ServiceError('usage', `${text} is not a size such as 512M or 2G`, {
-      remedy: 'Write a whole number of megabytes (M) or gigabytes (G); 0M shares nothing.',
-    });
-  }
-  const megabytes = Number(count) * (unit.toUpperCase() === 'G' ? 1024 : 1);
-  const available = Math.floor(totalmem() / 2 ** 20);
-  if (megabytes <= available) return megabytes;
-  throw new ServiceError('usage', `${text} is more than the memory of this machine`, {
-    remedy: `Write at most ${available}M.`,
-  });
-}
 
 function parseCount(text: string): number {
   const count = Number(text);

@@ -1,0 +1,182 @@
+import { join } from 'node:path';
+import { ServiceError } from '../../base/errors.ts';
+import type { RunResult } from '../../engine/run-result.ts';
+import { mergeTimes } from '../../engine/steps.ts';
+import { executorOf } from '../executor-of.ts';
+import type { BacktestJob } from '../job.ts';
+import type { ExecutedTrial } from '../ledger/packed-trials.ts';
+import { prepareDirectory } from '../run-files.ts';
+import type { Axis } from '../search/axes.ts';
+import { planSearch, type Search, type SearchRequest } from '../search/plan-search.ts';
+import { runSearch } from '../search/run-search.ts';
+import type { TrialLimits } from '../search/trial-pool.ts';
+import type { TrialMetrics } from '../search/trial-figures.ts';
+import { metricsOf, type Trial } from '../search/trial.ts';
+import { conventionsFor } from '../statistics.ts';
+import type { StrategySource } from '../strategy-source.ts';
+import type { Conventions } from '../summary.ts';
+import { joinRuns } from './join-runs.ts';
+import { planWindows, type TrainTest, type WindowOptions } from './plan-windows.ts';
+import { profilesOf, type Profiles } from './stability.ts';
+import { windowOf } from './window-of.ts';
+
+export interface WalkForwardOptions extends WindowOptions, TrialLimits {
+  /** Search that each training window repeats. */
+  readonly search: SearchRequest;
+  /** Longest time without a return from the strategy, ms. */
+  readonly timeoutMs: number;
+  /** Directory for the logs of the searches, from which they resume; by default there are no logs. */
+  readonly directory?: string | undefined;
+  readonly signal?: AbortSignal | undefined;
+  /** Called with ended trials of a training window, and with the run over a test window. */
+  readonly count?: ((window: BacktestJob, ended: readonly ExecutedTrial[]) => void) | undefined;
+  /** Called with the number of trials that have ended, and of all windows. */
+  readonly onProgress?: ((done: number, total: number) => void) | undefined;
+}
+
+export interface WindowTrials {
+  readonly total: number;
+  readonly failed: number;
+  readonly pruned: number;
+  /** Combinations that the strategy does not accept. */
+  readonly skipped: number;
+}
+
+/** A window of a walk-forward analysis, after its run. */
+export interface WalkedWindow extends TrainTest {
+  /** The job over the training window. */
+  readonly training: BacktestJob;
+  readonly trials: WindowTrials;
+  /** Parameters of the best trial in training. */
+  readonly params: Trial['params'];
+  readonly inSample: TrialMetrics;
+  readonly profiles: Profiles;
+  /** Run over the test window with these parameters. */
+  readonly result: RunResult;
+  readonly outOfSample: TrialMetrics;
+}
+
+export interface WalkForward {
+  readonly job: BacktestJob;
+  readonly plan: WindowOptions & Pick<WalkForwardOptions, 'search'>;
+  readonly axes: readonly Axis[];
+  /** One or more; fewer than planned if the account is lost. */
+  readonly windows: readonly WalkedWindow[];
+  /** The job from the first test window on. */
+  readonly tested: BacktestJob;
+  /** The runs over all test windows, joined. */
+  readonly result: RunResult;
+  readonly conventions: Conventions;
+}
+
+/**
+ * Chooses parameters in each training window, and runs them over the test window that follows it. Each
+ * test begins without a position, with the cash with which the one before it ended, and closes its
+ * positions at its last closes. Its indicators see all bars before it.
+ *
+ * @param job with the outputs of its models
+ * @throws ServiceError `usage` for windows or parameters that do not fit the job, `strategy_failed` or
+ *   `invalid_data` if a window has no trial to choose; otherwise as `runSearch`
+ */
+export async function walkForward(
+  job: BacktestJob,
+  source: StrategySource,
+  options: WalkForwardOptions,
+): Promise<WalkForward> {
+  const { search: request, timeoutMs, memoryMb, signal, count } = options;
+  const plans = planWindows(spanOf(job), options);
+  const tested = windowOf(job, { from: plans[0]!.test.from });
+  const conventions = conventionsFor(timesOf(tested), job);
+  const run = executorOf(source, { timeoutMs, memoryMb });
+  const windows: WalkedWindow[] = [];
+  let axes: readonly Axis[] = [];
+  let { cash } = job.config;
+  for (const [index, plan] of plans.entries()) {
+    const training = windowOf(job, plan.train);
+    const search = planSearch(training, request, timeoutMs);
+    ({ axes } = search);
+    await searchWindow(search, source, { index, of: plans.length }, options);
+    const best = search.results.best(search.goal);
+    if (best === undefined) throw noChoice(index, search);
+    const test = windowOf(job, plan.test);
+    const { instruments, signals, config, strategy } = test;
+    const setup = { instruments, signals, strategy, params: best.params };
+    const result = await run(
+      { ...setup, config: { ...config, cash, closesAtEnd: true } },
+      { timeoutMs, signal },
+    );
+    const outOfSample = metricsOf(result, conventions);
+    count?.(test, [{ params: best.params, sharpe: outOfSample.sharpe }]);
+    windows.push({
+      ...plan,
+      training,
+      trials: countsOf(search),
+      params: best.params,
+      inSample: best.metrics,
+      profiles: profilesOf(search),
+      result,
+      outOfSample,
+    });
+    ({ cash } = result);
+    if (cash <= 0) break;
+  }
+  return {
+    job,
+    plan: options,
+    axes,
+    windows,
+    tested,
+    result: joinRuns(windows.map(({ result }) => result)),
+    conventions,
+  };
+}
+
+/** Runs the search of window `index`, with a log in a directory of its own. */
+async function searchWindow(
+  search: Search,
+  source: StrategySource,
+  { index, of }: { readonly index: number; readonly of: number },
+  { workers, memoryMb, columnMb, directory, signal, count, onProgress }: WalkForwardOptions,
+): Promise<void> {
+  const own = directory && join(directory, 'windows', String(index + 1).padStart(2, '0'));
+  if (own !== undefined) await prepareDirectory(own);
+  const { capacity } = search.trials;
+  await runSearch(search, source, {
+    workers,
+    memoryMb,
+    columnMb,
+    directory: own,
+    signal,
+    count: count && ((ended) => count(search.job, ended)),
+    onProgress: (done) => onProgress?.(index * capacity + done, of * capacity),
+  });
+}
+
+/** Times of the first and the last step at which all instruments have had, and still have, bars. */
+function spanOf({ instruments }: BacktestJob): { readonly from: number; readonly to: number } {
+  return {
+    from: Math.max(...instruments.map(({ bars }) => bars.time[0]!)),
+    to: Math.min(...instruments.map(({ bars }) => bars.time[bars.length - 1]!)),
+  };
+}
+
+function timesOf({ instruments }: BacktestJob): Float64Array {
+  return mergeTimes(instruments.map(({ bars }) => bars));
+}
+
+function countsOf({ trials, results }: Search): WindowTrials {
+  const { failed, pruned } = results;
+  return { total: trials.count, failed, pruned, skipped: trials.skipped.total };
+}
+
+function noChoice(index: number, { goal, results, trials }: Search): ServiceError {
+  const name = `window ${index + 1}`;
+  if (results.failed === trials.count) {
+    const reason = `all trials of ${name} failed, such as: ${results.firstError}`;
+    return new ServiceError('strategy_failed', reason);
+  }
+  const conditions = goal.constraints.map((one) => `${one.name}${one.op}${one.threshold}`);
+  return new ServiceError('invalid_data', `no trial of ${name} meets ${conditions.join(', ')}`, {
+    remedy: 'Relax --where, try more parameters, or choose a longer --train.',
+  });
+}

@@ -1,0 +1,169 @@
+import { resolve } from 'node:path';
+import type { BacktestJob } from '../../../backtest/job.ts';
+import type { StrategySource } from '../../../backtest/strategy-source.ts';
+import { parseWalkForwardAssertion } from '../../../backtest/windows/walk-forward-gates.ts';
+import type { Overrides } from '../../../bots/load-bot.ts';
+import { parseSpan } from '../../../base/calendar-span.ts';
+import { ServiceError } from '../../../base/errors.ts';
+import { DATA_OPTIONS, HOLDOUT_OPTION } from '../../data-options.ts';
+import { gateFailure } from '../../gate-failure.ts';
+import { MEMORY_OPTION, DEFAULT_COLUMN_MB } from '../../memory-option.ts';
+import { SEARCH_OPTIONS, searchRequestOf } from '../../search-options.ts';
+import type { Progress } from '../../output.ts';
+import { defineVerb, type Context } from '../../verb.ts';
+
+export const verb = defineVerb({
+  summary: 'choose parameters on past windows and test them on the windows that follow',
+  description:
+    'Repeats a sweep over training windows, and runs the best parameters of each over the test ' +
+    'window that follows it. Joins the tests to one run. After an interruption, the same command ' +
+    'resumes the analysis. Writes walk_forward.json, windows.csv, trades.csv, events.ndjson, ' +
+    'equity.parquet and report.html.',
+  arguments: {
+    file: { description: 'bot file, YAML or JSON', complete: 'file' },
+  },
+  options: {
+    ...SEARCH_OPTIONS,
+    train: {
+      value: 'span',
+      description: 'length of a training window, such as 3y, 18mo, 26w or 90d',
+      required: true,
+      parse: parseSpan,
+    },
+    test: {
+      value: 'span',
+      description: 'length of a test window, such as 1y',
+      required: true,
+      parse: parseSpan,
+    },
+    anchored: { description: 'begin every training window at the first bar' },
+    embargo: {
+      value: 'span',
+      description: 'time left out between training and test, such as 5d',
+      parse: parseSpan,
+    },
+    from: { value: 'date', description: 'first day, which overrides the spec' },
+    to: { value: 'date', description: 'last day, which overrides the spec' },
+    ...DATA_OPTIONS,
+    ...HOLDOUT_OPTION,
+    out: { value: 'dir', description: 'directory for the result files', complete: 'directory' },
+    memory: MEMORY_OPTION,
+    assert: {
+      value: 'gate',
+      description: "gate, such as 'efficiency>=0.5' or 'sharpe>=0.5'; exit code 5 if it is not met",
+      repeat: true,
+      parse: parseWalkForwardAssertion,
+    },
+  },
+  settings: [
+    'runs_dir',
+    'catalogue_dir',
+    'workers',
+    'strategy_timeout_seconds',
+    'strategy_memory_mb',
+  ],
+  examples: [
+    'backtest walk-forward bot.yaml -p fast=5:50:5 -p slow=20:200:10 --train 3y --test 1y',
+    "backtest walk-forward bot.yaml -p fast=5:50:5 --train 3y --test 1y --assert 'efficiency>=0.5'",
+  ],
+  async run(context, args, options) {
+    const search = searchRequestOf(options);
+    const { canonicalDigest } = await import('../../../backtest/run-lock.ts');
+    const { prepareDirectory } = await import('../../../backtest/run-files.ts');
+    const { walkForward } = await import('../../../backtest/windows/walk-forward.ts');
+    const { walkForwardOutcome } =
+      await import('../../../backtest/windows/walk-forward-document.ts');
+    const { writeWalkForward } = await import('../../../backtest/windows/walk-forward-files.ts');
+    const { CountedTrials } = await import('../../counted-trials.ts');
+    const { showWalkForward } = await import('../../show-walk-forward.ts');
+    const { settings } = context;
+
+    const { train, test, embargo, anchored } = options;
+    const { job, source } = await prepareBot(context, args.file, options);
+    const plan = { train, test, embargo, anchored };
+    const digest = canonicalDigest({ lock: job.lock.digest, plan: { ...plan, search } });
+    const directory = resolve(
+      context.cwd,
+      options.out ?? `${settings.runs_dir}/${job.bot.slug}/walk-forward-${digest.slice(0, 12)}`,
+    );
+    await prepareDirectory(directory);
+
+    const counted = new CountedTrials(context);
+    let progress: Progress | undefined;
+    let trials = { done: 0, total: 0 };
+    // From here on, Ctrl-C keeps finished trials; before, it ends the process at once.
+    const { signal } = context;
+    let walk;
+    try {
+      walk = await walkForward(job, source, {
+        ...plan,
+        search,
+        workers: settings.workers,
+        memoryMb: settings.strategy_memory_mb,
+        columnMb: options.memory ?? DEFAULT_COLUMN_MB,
+        timeoutMs: settings.strategy_timeout_seconds * 1000,
+        directory,
+        signal,
+        count: (window, ended) => counted.record(window, 'walk-forward', ended),
+        onProgress(done, total) {
+          trials = { done, total };
+          progress ??= context.progress('walk-forward', total, done);
+          progress.update(done);
+        },
+      });
+    } catch (error) {
+      if (!signal.aborted) throw error;
+      const { done, total } = trials;
+      throw new ServiceError('interrupted', `${done} of ${total} trials are done and saved`, {
+        remedy: 'Run the same command again to resume.',
+        cause: error,
+      });
+    } finally {
+      progress?.stop();
+    }
+    const outcome = walkForwardOutcome(walk, options.assert);
+    const document = await writeWalkForward(directory, walk, outcome);
+    return {
+      data: document,
+      show: (out) => {
+        showWalkForward(out, document);
+        out.line();
+        out.line(`report: ${resolve(directory, 'report.html')}`);
+      },
+      failure: signal.aborted
+        ? new ServiceError(
+            'interrupted',
+            `interrupted after the last window: the results in ${directory} are complete`,
+            { reason: 'complete' },
+          )
+        : gateFailure(document),
+    };
+  },
+});
+
+type DataOptions = Pick<Overrides, 'from' | 'to' | 'columns' | 'repair' | 'holdout'>;
+
+/** Loads the bot with its data and the outputs of its models. */
+async function prepareBot(
+  context: Context,
+  path: string,
+  { from, to, columns, repair, holdout }: DataOptions,
+): Promise<{ readonly job: BacktestJob; readonly source: StrategySource }> {
+  const { loadBot } = await import('../../../bots/load-bot.ts');
+  const { prepare, strategySource } = await import('../../../bots/prepare.ts');
+  const { signalsOver } = await import('../../../bots/models/signals.ts');
+  const { ownStrategiesOf } = await import('../../own-strategies.ts');
+  const { load } = ownStrategiesOf(context);
+  const bot = loadBot(
+    resolve(context.cwd, path),
+    { params: {}, from, to, columns, repair, holdout },
+    load,
+  );
+  const { job, notes } = await prepare(bot, {
+    catalogueDir: context.settings.catalogue_dir,
+    assertions: [],
+  });
+  for (const note of notes) context.message(`note: ${note}`);
+  const signals = await signalsOver(bot.models, job.instruments);
+  return { job: { ...job, signals }, source: strategySource(bot) };
+}

@@ -1,0 +1,291 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { watch } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { SweepDocument } from '../../../src/backtest/search/sweep-document.ts';
+import type { Summary } from '../../../src/backtest/summary.ts';
+import type { WalkForwardDocument } from '../../../src/backtest/windows/walk-forward-document.ts';
+import { DAY } from '../../../src/base/durations.ts';
+import { formatTime } from '../../../src/market/bar-time.ts';
+import { inProcess } from '../../cli/in-process.ts';
+import { BIN } from '../../cli/service-local.ts';
+
+const DATA = join(import.meta.dirname, '../../../examples/data/sp500-daily.csv');
+const GRID = ['-p', 'fast=5:15:5', '-p', 'slow=20:40:20'];
+const RANDOM = ['--search', 'random', '--trials', '12', '--seed', '3'];
+const SPANS = ['--train', '2y', '--test', '1y', '--embargo', '5d'];
+
+let directory: string;
+beforeAll(() => {
+  directory = mkdtempSync(join(tmpdir(), 'service-local-walk-'));
+});
+afterAll(() => rmSync(directory, { recursive: true }));
+
+/** A crossover bot on a margin account, with costs. */
+function botFile(name: string, engine: Readonly<Record<string, string>> = {}, data = DATA): string {
+  const file = join(directory, `${name}.json`);
+  const spec = {
+    kind: 'trading',
+    universe: { symbols: ['SPX'], currency: 'USD' },
+    data: { source: data, timeframe: '1d', from: '2000-01-03', to: '2004-06-30' },
+    strategy: { name: 'sma_crossover', params: { fast: 5, slow: 20 } },
+    engine: {
+      fees: { model: 'percent', rate: '0.001' },
+      slippage: { model: 'basis_points', bps: 5 },
+      ...engine,
+    },
+  };
+  const metadata = { name: 'Crossover', slug: 'crossover' };
+  writeFileSync(file, JSON.stringify({ apiVersion: 'bots/v1', kind: 'Bot', metadata, spec }));
+  return file;
+}
+
+async function json<T>(...args: string[]): Promise<T> {
+  const { code, stdout, stderr } = await inProcess([...args, '--json']);
+  expect(stderr).not.toContain('error');
+  expect(code).toBe(0);
+  return JSON.parse(stdout) as T;
+}
+
+const walk = (bot: string, out: string, ...more: string[]): Promise<WalkForwardDocument> =>
+  json('backtest', 'walk-forward', bot, ...GRID, ...SPANS, '--out', join(directory, out), ...more);
+
+/** Rows of `trades.csv` without the numbers of the trades. */
+function tradesIn(out: string): string[] {
+  const [, ...rows] = readFileSync(join(directory, out, 'trades.csv'), 'utf8')
+    .trim()
+    .split('\n');
+  return rows.map((row) => row.slice(row.indexOf(',') + 1));
+}
+
+test('the analysis equals sweeps and backtests that a person runs one after another', async () => {
+  const document = await walk(botFile('walked'), 'walked');
+  const days = (from: number, to: number): string[] => [
+    '--from',
+    formatTime(from),
+    '--to',
+    formatTime(to - DAY),
+  ];
+  const windows = [0, 1, 2].map((year) => ({
+    train: days(Date.UTC(2000 + year, 0, 3), Date.UTC(2002 + year, 0, 3)),
+    test: days(
+      Date.UTC(2002 + year, 0, 8),
+      Math.min(Date.UTC(2003 + year, 0, 8), Date.UTC(2004, 6, 1)),
+    ),
+  }));
+  expect(document.windows).toHaveLength(windows.length);
+
+  let cash = 100_000;
+  const trades: string[] = [];
+  for (const [at, { train, test: tested }] of windows.entries()) {
+    const step = document.windows[at]!;
+    const out = (kind: string): string[] => ['--out', join(directory, `by-hand-${kind}-${at}`)];
+    const swept = await json<SweepDocument>(
+      'backtest',
+      'sweep',
+      botFile('by-hand'),
+      ...GRID,
+      ...train,
+      ...out('sweep'),
+    );
+    expect(step.params).toEqual(swept.best!.params);
+    expect(step.in_sample).toEqual(swept.best!.metrics);
+    expect(step.train).toEqual(swept.window);
+
+    const bot = botFile('by-hand-test', { cash: String(cash), at_end: 'close' });
+    const chosen = Object.entries(step.params).flatMap(([name, value]) => [
+      '-p',
+      `${name}=${value}`,
+    ]);
+    const run = await json<Summary>('backtest', bot, ...chosen, ...tested, ...out('run'));
+    expect(step.test).toEqual(run.window);
+    expect(step.out_of_sample).toMatchObject({
+      sharpe: run.risk.sharpe,
+      total_return: run.returns.total,
+      end_equity: run.equity.end,
+      fees: run.costs.fees,
+    });
+    trades.push(...tradesIn(`by-hand-run-${at}`));
+    cash = run.equity.end;
+  }
+  expect(tradesIn('walked')).toEqual(trades);
+  expect(trades.length).toBeGreaterThan(10);
+  expect(document.equity.end).toBe(cash);
+  expect(document.trades).toMatchObject({ count: trades.length, open: 0 });
+  const { efficiency, stability } = document;
+  expect(efficiency.out_of_sample_annual).toBe(document.returns.cagr);
+  expect(stability.map(({ name }) => name)).toEqual(['fast', 'slow']);
+  expect(stability[0]!.chosen).toEqual(document.windows.map(({ params }) => params['fast']));
+  const report = readFileSync(join(directory, 'walked/report.html'), 'utf8');
+  expect(report).toContain('Stability of <bdi>fast</bdi>');
+  const table = readFileSync(join(directory, 'walked/windows.csv'), 'utf8').trimEnd().split('\n');
+  expect(table).toHaveLength(1 + windows.length);
+});
+
+test('no bar of a test window reaches its training', async () => {
+  const before = await walk(botFile('unchanged'), 'unchanged');
+  const changed = join(directory, 'changed.csv');
+  // Prices after the first day of the second test window are a third.
+  const [head, ...rows] = readFileSync(DATA, 'utf8').trimEnd().split('\n');
+  const cheaper = rows.map((row) => {
+    const [time, ...prices] = row.split(',');
+    if (time! < '2003-01-08') return row;
+    return [time, ...prices.map((price) => Number(price) / 3)].join(',');
+  });
+  writeFileSync(changed, [head, ...cheaper].join('\n'));
+  const after = await walk(botFile('changed', {}, changed), 'changed');
+
+  const choices = ({ windows }: WalkForwardDocument) =>
+    windows.slice(0, 2).map(({ params, in_sample, train }) => ({ params, in_sample, train }));
+  expect(choices(after)).toEqual(choices(before));
+  expect(after.windows[0]).toEqual(before.windows[0]);
+  expect(after.windows[1]!.out_of_sample).not.toEqual(before.windows[1]!.out_of_sample);
+  expect(after.windows[2]!.in_sample).not.toEqual(before.windows[2]!.in_sample);
+});
+
+test('anchored windows train on all bars since the first', async () => {
+  const { windows, plan } = await walk(botFile('anchored'), 'anchored', '--anchored');
+  expect(plan.anchored).toBe(true);
+  expect(windows.map(({ train }) => train.from.slice(0, 10))).toEqual(
+    windows.map(() => '2000-01-03'),
+  );
+  expect(windows.map(({ train }) => train.bars)).toEqual([501, 753, 1005]);
+});
+
+test('each window searches as asked, and chooses by another objective under constraints', async () => {
+  const { windows, search, stability } = await json<WalkForwardDocument>(
+    'backtest',
+    'walk-forward',
+    botFile('sampled'),
+    '-p',
+    'fast=3:15',
+    '-p',
+    'slow=20:60',
+    ...SPANS,
+    ...RANDOM,
+    '--objective',
+    'max_drawdown',
+    '--where',
+    'trades>=6',
+    '--out',
+    join(directory, 'sampled'),
+  );
+  expect(search).toMatchObject({ kind: 'random', trials: 12, seed: 3, prune: false });
+  expect(windows.map(({ trials }) => trials.total)).toEqual([12, 12, 12]);
+  for (const [at, { in_sample }] of windows.entries()) {
+    expect(in_sample.trades).toBeGreaterThanOrEqual(6);
+    const { chosen_at, objective } = stability[0]!;
+    expect(objective[at]![chosen_at[at]!]).toBeGreaterThanOrEqual(in_sample.max_drawdown);
+  }
+});
+
+test.each([
+  ['sharpe>=-5', 0],
+  ['profitable_windows>=0.99', 5],
+  // The parameters lost money in training, so there is no ratio.
+  ['efficiency>=-100', 5],
+] as const)('the gate %s ends with exit code %i', async (gate, code) => {
+  const out = join(directory, 'gates');
+  const result = await inProcess(
+    ['backtest', 'walk-forward', botFile('gates'), ...GRID, ...SPANS, '--out', out].concat(
+      '--assert',
+      gate,
+      '--json',
+    ),
+  );
+  expect(result.code).toBe(code);
+  const { gates } = JSON.parse(result.stdout) as WalkForwardDocument;
+  expect(gates).toMatchObject([{ name: gate.split('>=')[0], pass: code === 0 }]);
+});
+
+test.each([
+  [['--train', '9y', '--test', '1y'], 'the data end 2004-06-30, before the first test window'],
+  [['--train', '2 years', '--test', '1y'], '"2 years" is not a length of time'],
+  [['--train', '2y', '--test', '1y', '--assert', 'efficency>=1'], 'Did you mean efficiency?'],
+])('%j is a usage error', async (given, message) => {
+  const { code, stderr } = await inProcess([
+    'backtest',
+    'walk-forward',
+    botFile('wrong'),
+    ...GRID,
+    ...given,
+    '--out',
+    join(directory, 'wrong'),
+  ]);
+  expect(stderr).toContain(message);
+  expect(code).toBe(2);
+});
+
+describe('an analysis that is interrupted', () => {
+  /** Waits until the file has at least `count` lines. Its directory need not exist yet. */
+  async function linesAppear(file: string, count: number): Promise<void> {
+    mkdirSync(dirname(file), { recursive: true });
+    for await (const _ of watch(dirname(file))) {
+      if (existsSync(file) && readFileSync(file, 'utf8').split('\n').length > count) return;
+    }
+  }
+
+  /** A bot of its own strategy that blocks at the trial of `day` 3 in the second window, without `gate`. */
+  function heldBot(gate: string): string {
+    writeFileSync(
+      join(directory, 'held.ts'),
+      `import { existsSync } from 'node:fs';
+import { defineStrategy, integer } from 'service-local/strategy';
+export default defineStrategy({
+  name: 'held',
+  description: 'made by a test',
+  params: { day: integer({ default: 1, min: 1 }) },
+  create({ instruments, broker, params }) {
+    const instrument = instruments[0]!;
+    return {
+      onBar() {
+        const isHeld = instrument.count === 1 && params.day === 3 && instrument.time > ${Date.UTC(2000, 11, 1)};
+        while (isHeld && !existsSync(${JSON.stringify(gate)}));
+        if (instrument.count === params.day) broker.target(instrument, 1);
+      },
+    };
+  },
+});
+`,
+    );
+    const file = botFile('held');
+    const spec = JSON.parse(readFileSync(file, 'utf8')) as { spec: Record<string, unknown> };
+    spec.spec['strategy'] = { module: './held.ts' };
+    writeFileSync(file, JSON.stringify(spec));
+    return file;
+  }
+
+  test.each(['SIGINT', 'SIGKILL'] as const)(
+    'by %s resumes in its window, with the result of one that was not',
+    async (signal) => {
+      const gate = join(directory, `${signal}.go`);
+      const out = join(directory, signal);
+      const args = ['backtest', 'walk-forward', heldBot(gate), '-p', 'day=1,2,3', ...SPANS];
+      const all = [...args, '--workers', '1', '--out', out, '--json'];
+      const child = spawn(process.execPath, [BIN, ...all], { stdio: 'ignore' });
+      const exit = once(child, 'exit');
+      await linesAppear(join(out, 'windows/02/trials.ndjson'), 3);
+      child.kill(signal);
+      expect((await exit)[0]).toBe(signal === 'SIGINT' ? 130 : null);
+      expect(existsSync(join(out, 'walk_forward.json'))).toBe(false);
+
+      writeFileSync(gate, '');
+      const logOf = (window: string): string =>
+        readFileSync(join(out, `windows/${window}/trials.ndjson`), 'utf8');
+      const finished = logOf('01');
+      const resumed = await json<WalkForwardDocument>(...all.slice(0, -1));
+      expect(logOf('01')).toBe(finished);
+      const whole = await json<WalkForwardDocument>(
+        ...args,
+        '--out',
+        join(directory, `${signal}-whole`),
+      );
+      expect(resumed).toEqual(whole);
+      expect(resumed.windows).toHaveLength(3);
+    },
+    60_000,
+  );
+});
