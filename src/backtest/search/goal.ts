@@ -13,7 +13,7 @@ export interface Objective {
 /** A condition that a trial must meet to be ranked. */
 export type Constraint = Assertion<TrialFigureName>;
 
-/** What a search looks for. Several objectives have no single best trial, but a front of trials. */
+/** Several objectives have no single best trial, but a front of trials. */
 export interface Goal {
   readonly objectives: readonly [Objective, ...Objective[]];
   readonly constraints: readonly Constraint[];
@@ -50,7 +50,7 @@ export function parseConstraint(text: string): Constraint {
   return parseAssertionOn(RANGES, text);
 }
 
-/** The figures by which trials are shown: the objectives, then those of every sweep. */
+/** The columns of a table of trials: the objectives, then the figures of every sweep. */
 export function shownFigures(objectives: Goal['objectives']): TrialFigureName[] {
   return [...new Set([...objectives.map(({ figure }) => figure), ...SWEEP_FIGURES])];
 }

@@ -4,36 +4,33 @@ import type { Cell } from './axis-positions.ts';
 interface Kernel {
   readonly center: number;
   readonly width: number;
-  /** Cumulative probabilities of the untruncated kernel at 0 and 1. */
+  /** Probability of the positions below 0, and between 0 and 1, before truncation. */
   readonly below: number;
   readonly within: number;
 }
 
-/** Narrowest kernel of an estimator of `n` points, as a share of the axis. */
+/** Narrowest kernel of a density of `n` observations, as a share of the axis. */
 const narrowest = (n: number): number => 1 / Math.min(100, n + 2);
 
 /**
  * A density over positions from 0 to 1: the mean of normal kernels at the observed positions and of a
  * wide one in the middle, each truncated to the axis. The width of a kernel is the distance to its
- * farther neighbor. J. Bergstra et al., "Algorithms for Hyper-Parameter Optimization", NIPS 24, 2011.
+ * farther neighbor, and at least that of its cell, so that the density is smooth over the values of a
+ * list. J. Bergstra et al., "Algorithms for Hyper-Parameter Optimization", NIPS 24, 2011.
  */
 export class ParzenDensity {
   readonly #kernels: readonly Kernel[];
 
   constructor(observed: readonly Cell[]) {
-    const prior = 0.5;
-    const centers = [...observed.map(({ from, to }) => (from + to) / 2), prior].sort(
-      (a, b) => a - b,
-    );
-    const least = narrowest(observed.length);
-    const atPrior = centers.indexOf(prior);
-    this.#kernels = centers.map((center, i) => {
-      const left = center - (centers[i - 1] ?? 0);
-      const right = (centers[i + 1] ?? 1) - center;
-      const width = i === atPrior ? 1 : Math.min(1, Math.max(left, right, least));
-      const below = normalCdf(-center / width);
-      return { center, width, below, within: normalCdf((1 - center) / width) - below };
+    const cells = observed.toSorted((a, b) => a.from - b.from);
+    const least = narrowest(cells.length);
+    const kernels = cells.map((cell, i) => {
+      const center = middleOf(cell);
+      const left = center - (i === 0 ? 0 : middleOf(cells[i - 1]!));
+      const right = (i === cells.length - 1 ? 1 : middleOf(cells[i + 1]!)) - center;
+      return kernelAt(center, Math.min(1, Math.max(left, right, least, cell.to - cell.from)));
     });
+    this.#kernels = [...kernels, kernelAt(0.5, 1)];
   }
 
   /** Draws a position below 1. @param random uniform in [0, 1) */
@@ -44,14 +41,20 @@ export class ParzenDensity {
     return Math.min(1 - Number.EPSILON, Math.max(0, position));
   }
 
-  /** Probability of a cell; on a continuous axis, the density there. */
-  weight({ from, to }: Cell): number {
+  /** Relative density at a position. */
+  at(position: number): number {
     let sum = 0;
     for (const { center, width, within } of this.#kernels) {
-      const [a, b] = [(from - center) / width, (to - center) / width];
-      const share = from === to ? Math.exp((-a * a) / 2) / width : normalCdf(b) - normalCdf(a);
-      sum += share / within;
+      const distance = (position - center) / width;
+      sum += Math.exp((-distance * distance) / 2) / (width * within);
     }
-    return sum / this.#kernels.length;
+    return sum;
   }
 }
+
+function kernelAt(center: number, width: number): Kernel {
+  const below = normalCdf(-center / width);
+  return { center, width, below, within: normalCdf((1 - center) / width) - below };
+}
+
+export const middleOf = ({ from, to }: Cell): number => (from + to) / 2;

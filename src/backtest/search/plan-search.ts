@@ -18,7 +18,7 @@ export type SearchMethod =
   | {
       readonly kind: 'random' | 'tpe';
       readonly trials: number;
-      /** From 0 to 2^32 − 1. */
+      /** Whole number below 2^32. */
       readonly seed: number;
     };
 

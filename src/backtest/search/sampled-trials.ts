@@ -6,7 +6,7 @@ import { positionsOf, type AxisPositions } from './axis-positions.ts';
 import type { Goal } from './goal.ts';
 import { SkippedCombinations } from './skipped-combinations.ts';
 import { splitTrials } from './split-trials.ts';
-import { proposeByTpe } from './tpe.ts';
+import { fitTpe } from './tpe.ts';
 import type { TrialResults } from './trial-results.ts';
 import type { TrialSource } from './trial-source.ts';
 import type { Trial } from './trial.ts';
@@ -22,12 +22,13 @@ const MAX_ATTEMPTS = 1000;
 const GUIDED_ATTEMPTS = 100;
 
 type Point = readonly ParamValue[];
+type Propose = (random: () => number) => Point;
 
 export interface SamplerOptions {
   readonly kind: 'random' | 'tpe';
   /** Number of trials. */
   readonly trials: number;
-  /** From 0 to 2^32 − 1. */
+  /** Whole number below 2^32. */
   readonly seed: number;
   readonly goal: Goal;
 }
@@ -75,9 +76,9 @@ export class SampledTrials implements TrialSource {
   nextGeneration(results: TrialResults): Uint32Array {
     const first = this.#points.length;
     const end = Math.min(this.capacity, first + GENERATION_SIZE);
-    const propose = this.#proposer(results);
+    const fit = this.#fitter(results);
     while (this.#points.length < end) {
-      const point = this.#newPoint(propose);
+      const point = this.#newPoint(fit());
       if (point === undefined) {
         this.#isExhausted = true;
         break;
@@ -87,25 +88,25 @@ export class SampledTrials implements TrialSource {
     return Uint32Array.from({ length: this.#points.length - first }, (_, i) => first + i);
   }
 
-  #proposer(results: TrialResults): () => Point {
+  /** Returns a function that prepares the proposals for the next trial of a generation. */
+  #fitter(results: TrialResults): () => Propose {
     const ended = this.#points.length;
-    if (this.#options.kind === 'random' || ended === 0) return () => this.#randomPoint();
+    if (this.#options.kind === 'random' || ended === 0) return () => this.#proposeAny;
     const { good, others } = splitTrials(results, ended, this.#options.goal);
     const pointsOf = (indices: readonly number[]): Point[] =>
       indices.map((index) => this.#points[index]!);
     const [goodPoints, otherPoints] = [pointsOf(good), pointsOf(others)];
-    return () => {
-      // Trials of this generation count as bad ones, so that the generation spreads ("constant liar":
-      // D. Ginsbourger et al., "Kriging Is Well-Suited to Parallelize Optimization", 2010).
-      const rest = [...otherPoints, ...this.#points.slice(ended)];
-      return proposeByTpe(this.#positions, goodPoints, rest, this.#random);
-    };
+    // Trials of this generation count as bad ones, so that the generation spreads ("constant liar":
+    // D. Ginsbourger et al., "Kriging Is Well-Suited to Parallelize Optimization", 2010).
+    return () =>
+      fitTpe(this.#positions, goodPoints, [...otherPoints, ...this.#points.slice(ended)]);
   }
 
   /** A valid point that no trial has; undefined if none is found. */
-  #newPoint(propose: () => Point): Point | undefined {
+  #newPoint(propose: Propose): Point | undefined {
     for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
-      const point = attempt < GUIDED_ATTEMPTS ? propose() : this.#randomPoint();
+      const isGuided = attempt < GUIDED_ATTEMPTS;
+      const point = (isGuided ? propose : this.#proposeAny)(this.#random);
       const key = JSON.stringify(point);
       if (this.#seen.has(key)) continue;
       this.#seen.add(key);
@@ -116,9 +117,7 @@ export class SampledTrials implements TrialSource {
     return undefined;
   }
 
-  #randomPoint(): Point {
-    return this.#positions.map((axis) => axis.value(this.#random()));
-  }
+  readonly #proposeAny: Propose = (random) => this.#positions.map((axis) => axis.value(random()));
 
   #faultOf(point: Point): string | undefined {
     for (const [k, { name }] of this.#axes.entries()) {

@@ -1,6 +1,6 @@
 import type { ParamValue } from './axes.ts';
 import type { AxisPositions, Cell } from './axis-positions.ts';
-import { ParzenDensity } from './parzen.ts';
+import { middleOf, ParzenDensity } from './parzen.ts';
 
 type Point = readonly ParamValue[];
 
@@ -17,40 +17,46 @@ const CANDIDATES = 24;
  * best of several candidates would always be the same value, which early luck can choose.
  *
  * @param good values of the good trials, in the order of the axes
+ * @returns draws a proposal
  */
-export function proposeByTpe(
+export function fitTpe(
   axes: readonly AxisPositions[],
   good: readonly Point[],
   others: readonly Point[],
-  random: () => number,
-): ParamValue[] {
-  return axes.map((axis, k) => {
+): (random: () => number) => Point {
+  const draws = axes.map((axis, k) => {
     const cellsOf = (points: readonly Point[]): Cell[] =>
       points.map((values) => axis.cell(values[k]!));
-    if (!axis.isOrdered) return drawCategory(axis, cellsOf(good), random);
-    const isGood = new ParzenDensity(cellsOf(good));
-    const isOther = new ParzenDensity(cellsOf(others));
+    return axis.isOrdered
+      ? fitNumbers(axis, cellsOf(good), cellsOf(others))
+      : fitCategories(axis, cellsOf(good));
+  });
+  return (random) => draws.map((draw) => draw(random));
+}
+
+type Draw = (random: () => number) => ParamValue;
+
+function fitNumbers(axis: AxisPositions, good: readonly Cell[], others: readonly Cell[]): Draw {
+  const isGood = new ParzenDensity(good);
+  const isOther = new ParzenDensity(others);
+  return (random) => {
     let best = { value: axis.value(0), ratio: -Infinity };
     for (let i = 0; i < CANDIDATES; i++) {
       const value = axis.value(isGood.draw(random));
-      const cell = axis.cell(value);
-      const ratio = isGood.weight(cell) / isOther.weight(cell);
+      const position = middleOf(axis.cell(value));
+      const ratio = isGood.at(position) / isOther.at(position);
       if (ratio > best.ratio) best = { value, ratio };
     }
     return best.value;
-  });
+  };
 }
 
-function drawCategory(
-  axis: AxisPositions,
-  observed: readonly Cell[],
-  random: () => number,
-): ParamValue {
-  const place = Math.floor(random() * (observed.length + axis.size));
-  const known = observed[place];
-  return axis.value(
-    known === undefined ? (place - observed.length + 0.5) / axis.size : middle(known),
-  );
+function fitCategories(axis: AxisPositions, good: readonly Cell[]): Draw {
+  return (random) => {
+    const place = Math.floor(random() * (good.length + axis.size));
+    const known = good[place];
+    return axis.value(
+      known === undefined ? (place - good.length + 0.5) / axis.size : middleOf(known),
+    );
+  };
 }
-
-const middle = ({ from, to }: Cell): number => (from + to) / 2;

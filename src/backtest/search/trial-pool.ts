@@ -74,6 +74,6 @@ export class TrialPool {
   }
 
   async end(): Promise<void> {
-    await Promise.all(this.#threads.map((thread) => thread?.end()));
+    await Promise.all(this.#threads.map(async (thread) => thread?.end()));
   }
 }

@@ -1,14 +1,13 @@
 import { BlockSums, type ReturnBlocks } from '../robustness/block-sums.ts';
 import { meets, rankTrials, type Ranking } from './rank-trials.ts';
 import type { Goal } from './goal.ts';
-import type { TrialSource } from './trial-source.ts';
 import {
   metricsFrom,
   TRIAL_FIGURES,
   type TrialFigureName,
   type TrialMetrics,
 } from './trial-figures.ts';
-import type { Trial, TrialResult } from './trial.ts';
+import type { Trial, TrialResult, Trials } from './trial.ts';
 
 const WIDTH = TRIAL_FIGURES.length;
 const PLACES = new Map(TRIAL_FIGURES.map((name, place) => [name, place]));
@@ -26,9 +25,9 @@ export type RankedTrial = Trial & { readonly metrics: TrialMetrics; readonly fro
 export class TrialResults {
   /** Sums of the returns of the trials, if the search has blocks. */
   readonly sums: BlockSums | undefined;
-  readonly #trials: TrialSource;
+  readonly #trials: Trials;
   readonly lastRung: number;
-  /** By rung. */
+  /** Rows of figures of each rung. */
   readonly #figures: (Float64Array | undefined)[];
   /** The last rung of each trial so far. */
   readonly #rungs: Int8Array;
@@ -41,7 +40,7 @@ export class TrialResults {
   #pruned = 0;
 
   constructor(
-    trials: TrialSource,
+    trials: Trials,
     {
       rungs = 1,
       blocks,

@@ -89,20 +89,21 @@ export class TrialThread {
     }
   }
 
-  /** Ends the thread. The trial that it was running fails. */
   #endFull(): void {
     if (this.#isFull) return;
     this.#isFull = true;
+    this.#failRunning().catch((error: unknown) => this.#fail(error as Error));
+  }
+
+  /** Ends the thread. The trial that it was running fails. */
+  async #failRunning(): Promise<void> {
     // Results that the thread has posted arrive before it has ended.
-    void this.end()
-      .then(() => {
-        const full = outOfMemory(this.#memoryMb);
-        const [trial, ...rest] = this.#chunk.slice(this.#doneInChunk);
-        if (!this.#isReady || trial === undefined) return this.#fail(full);
-        this.#pass({ ...trial, error: full.message });
-        this.#end?.resolve(rest);
-      })
-      .catch((error: unknown) => this.#fail(error as Error));
+    await this.end();
+    const full = outOfMemory(this.#memoryMb);
+    const [trial, ...rest] = this.#chunk.slice(this.#doneInChunk);
+    if (!this.#isReady || trial === undefined) throw full;
+    this.#pass({ ...trial, error: full.message });
+    this.#end?.resolve(rest);
   }
 
   #fail(error: Error): void {

@@ -24,6 +24,15 @@ export interface Trial {
   readonly rung?: number | undefined;
 }
 
+/** Trials by index, which are made when they are needed. */
+export interface Trials {
+  /** Maximum number of trials. */
+  readonly capacity: number;
+  /** Number of trials so far. */
+  readonly count: number;
+  trial(index: number): Trial;
+}
+
 /** Figures of a run that has ended, with sums of its returns if the setup has `blocks`. */
 export interface TrialFigures {
   readonly metrics: TrialMetrics;

@@ -285,6 +285,101 @@ test('a repeated value is one trial', async () => {
   });
 });
 
+describe('a search by tpe with pruning', () => {
+  const args = [SMA, '-p', 'fast=2:40', '-p', 'slow=20:200:log', '--search', 'tpe', '--trials=36'];
+  const pruned = [...args, '--seed=4', '--prune', '--where', 'trades>=9', '--json'];
+  let whole: string;
+  beforeAll(async () => {
+    whole = (await sweep(...pruned, '--workers=1', '--out', join(directory, 'tpe-1'))).stdout;
+  });
+
+  test.each([2, 4])('has the same document with %i workers as with one', async (workers) => {
+    const out = join(directory, `tpe-${workers}`);
+    const { code, stdout } = await sweep(...pruned, `--workers=${workers}`, '--out', out);
+    expect({ code, stdout }).toEqual({ code: 0, stdout: whole });
+    const [one, other] = ['tpe-1', `tpe-${workers}`].map((name) =>
+      readFileSync(join(directory, name, 'trials.csv'), 'utf8'),
+    );
+    expect(other).toBe(one);
+  });
+
+  test('counts every trial, in generations of 16, and has no figures of pruned ones', () => {
+    const document = JSON.parse(whole) as SweepDocument;
+    const { trials, search, results, deflated_sharpe } = document;
+    expect(search).toMatchObject({ kind: 'tpe', trials: 36, seed: 4, generation_size: 16 });
+    expect(search.pruning!.bars).toEqual([568, 1702, 5105]);
+    expect(trials).toMatchObject({ total: 36, done: 36, failed: 0 });
+    expect(results).toHaveLength(36 - trials.pruned - trials.excluded);
+    // Six of 16 trials continue, then two; two of the last four, then one. Equal ones continue, too.
+    expect(trials.pruned).toBeGreaterThan(25);
+    expect(trials.pruned).toBeLessThanOrEqual(31);
+    expect(deflated_sharpe?.trials).toBe(36);
+    const lines = readFileSync(join(directory, 'tpe-1/trials.csv'), 'utf8').trimEnd().split('\n');
+    const rows = lines.slice(1).map((line) => line.split(','));
+    expect(rows.map(([generation]) => Number(generation))).toEqual(
+      rows.map((_, index) => Math.floor(index / 16) + 1),
+    );
+    const isPruned = rows.map((row) => row.at(-2) !== '');
+    expect(isPruned.filter(Boolean)).toHaveLength(trials.pruned);
+    expect(rows.map((row) => row[3] === '')).toEqual(isPruned);
+  });
+
+  test.each([4, 21, 40])('resumes after %i results with the same document', async (count) => {
+    const out = join(directory, `tpe-resumed-${count}`);
+    const log = readFileSync(join(directory, 'tpe-1/trials.ndjson'), 'utf8').split('\n');
+    mkdirSync(out);
+    const kept = [...log.slice(0, count + 1), log[count + 1]!.slice(0, 40)];
+    writeFileSync(join(out, 'trials.ndjson'), kept.join('\n'));
+    expect((await sweep(...pruned, '--out', out)).stdout).toBe(whole);
+    const lines = readFileSync(join(out, 'trials.ndjson'), 'utf8').split('\n');
+    expect(lines.toSorted()).toEqual(log.toSorted());
+  });
+
+  test('drops logged results of other parameters', async () => {
+    const out = join(directory, 'tpe-altered');
+    const log = readFileSync(join(directory, 'tpe-1/trials.ndjson'), 'utf8');
+    mkdirSync(out);
+    writeFileSync(join(out, 'trials.ndjson'), log.replaceAll(/"fast":\d+/g, '"fast":1'));
+    expect((await sweep(...pruned, '--out', out)).stdout).toBe(whole);
+  });
+});
+
+test('the same grid is ranked by other objectives without running again', async () => {
+  const args = [
+    SMA,
+    '-p',
+    'fast=5:20:5',
+    '-p',
+    'slow=30,60',
+    '--json',
+    '--out',
+    join(directory, 'again'),
+  ];
+  const first = JSON.parse((await sweep(...args)).stdout) as SweepDocument;
+  const goal = ['--objective', 'max_drawdown', '--objective', 'fees', '--where', 'trades<60'];
+  const { stdout, stderr } = await sweep(...args, ...goal);
+  expect(stderr).toContain('resuming: 8 trials are already done');
+  const second = JSON.parse(stdout) as SweepDocument;
+  const { results, best, trials } = second;
+  expect(trials.excluded).toBe(8 - results.length);
+  expect(results.every(({ metrics }) => metrics.trades < 60)).toBe(true);
+  expect(results[0]).toEqual(best);
+  expect(best).toMatchObject({ front: 1 });
+  expect(second.hashes).toEqual(first.hashes);
+  const { stdout: text } = await sweep(...args.filter((arg) => arg !== '--json'), ...goal);
+  expect(text).toMatch(/8 of 8 trials, \d excluded by --where/);
+  expect(text).toMatch(/fast +slow +front +Max drawdown +Fees +Sharpe ratio/);
+});
+
+test('values that the strategy does not accept are skipped with the reason', async () => {
+  const args = [SMA, '-p', 'fast=-5:10:5', '-p', 'slow=8,30', '--out', join(directory, 'skipped')];
+  const { code, stdout } = await sweep(...args);
+  expect(code).toBe(0);
+  expect(stdout).toContain('3 of 3 trials, 5 invalid combinations skipped');
+  expect(stdout).toContain('  2 combinations skipped: fast must be at least 1, not -5');
+  expect(stdout).toContain('  1 combination skipped: fast must be below slow');
+});
+
 test.each([
   [['-p', 'fats=1:5:1'], 'Did you mean fast?'],
   [['-p', 'fast=5:1:1'], 'FROM at most TO'],
