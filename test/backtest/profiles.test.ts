@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { describeProfileFigure } from '../../src/backtest/profile-figures.ts';
 import { PROFILES, profileStatistics, type Profile } from '../../src/backtest/profiles.ts';
 import type { RunFigures } from '../../src/backtest/statistics.ts';
 import { daily, day, goldenRun, run, trade } from './golden.ts';
@@ -144,4 +145,12 @@ describe('profiles of trades', () => {
     const { annual_volatility: weeks } = profileStatistics('empyrical', goldenRun(), weekly);
     expect(weeks! / days!).not.toBeCloseTo(1, 3);
   });
+});
+
+it.each(PROFILES)('every figure of the profile %s has a name and a formula', (profile) => {
+  const golden = goldenRun();
+  const names = Object.keys(profileStatistics(profile, golden, daily(golden.time)));
+  const undescribed = names.filter((name) => describeProfileFigure(profile, name)[1] === '');
+  expect(undescribed).toEqual([]);
+  expect(describeProfileFigure(profile, 'constructor')).toEqual(['constructor', '']);
 });

@@ -26,6 +26,7 @@ import { figureRow, showFigure, statisticsSection } from './statistics-section.t
 import { benchmarkName, benchmarkSection } from './benchmark-section.ts';
 import { drawdownsSection } from './drawdowns-section.ts';
 import { returnsSection } from './returns-section.ts';
+import { profileSection } from './profile-section.ts';
 import { tradeGroupsSection } from './trade-groups-section.ts';
 import { tradesSection } from './trades-section.ts';
 
@@ -189,24 +190,6 @@ export function findingsSection(findings: readonly Finding[]): Html {
           </li> `,
       )}
     </ul>
-  </section>`;
-}
-
-function profileSection({ profile }: Summary): Html {
-  if (profile === undefined) return nothing;
-  return html`<section aria-labelledby="profile">
-    <h2 id="profile">In the conventions of <bdi>${profile.name}</bdi></h2>
-    <table class="plain">
-      <tbody>
-        ${Object.entries(profile.statistics).map(
-          ([name, figure]) =>
-            html`<tr>
-              <th scope="row">${name}</th>
-              <td class="number">${figure === null ? NO_VALUE : formatNumber(figure)}</td>
-            </tr> `,
-        )}
-      </tbody>
-    </table>
   </section>`;
 }
 
