@@ -1,5 +1,5 @@
 import { refuseInsecure } from '../src/client/insecure-http.ts';
-import { holdLock, type Lock } from '../src/base/lock.ts';
+import { holdLock, type Lock } from '../src/base/file-lock.ts';
 import { ServiceError } from '../src/base/errors.ts';
 import { systemBoot } from '../src/gate/boot.ts';
 import { watchFiles } from '../src/gate/watch.ts';

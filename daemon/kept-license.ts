@@ -1,5 +1,5 @@
 import { quarantine, storeKeyset, storeLease } from '../src/client/lease-store.ts';
-import { withLock } from '../src/base/lock.ts';
+import { withLock } from '../src/base/file-lock.ts';
 import type { Log } from '../src/base/log.ts';
 import { backupOf, byWorth, statusOf, type HeldLease, type License } from '../src/gate/license.ts';
 import { verifyLease } from '../src/lease/verify.ts';

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { withLock } from '../src/base/lock.ts';
+import { withLock } from '../src/base/file-lock.ts';
 import { ServiceError } from '../src/base/errors.ts';
 import { statusOf, type HeldLease, type License } from '../src/gate/license.ts';
 import { runningTime, type RunningTime } from '../src/lease/known-time.ts';

@@ -1,5 +1,5 @@
 import { judgeKeysetText } from '../src/client/keyset.ts';
-import { holdLock, type Lock } from '../src/base/lock.ts';
+import { holdLock, type Lock } from '../src/base/file-lock.ts';
 import { storeKeyset, storeLease, storeLicense } from '../src/client/lease-store.ts';
 import { ServiceError } from '../src/base/errors.ts';
 import {

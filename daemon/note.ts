@@ -1,7 +1,7 @@
 import { readFileSync, readlinkSync } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { isLocked } from '../src/base/lock.ts';
+import { isLocked } from '../src/base/file-lock.ts';
 import { readPrivateFile, writePrivateFile } from '../src/base/private-file.ts';
 import { ServiceError } from '../src/base/errors.ts';
 import { isSystemError } from '../src/base/system-errors.ts';

@@ -5,7 +5,7 @@ import { dropFormerKey } from '../src/client/former-key.ts';
 import { judgeKeysetText } from '../src/client/keyset.ts';
 import { ROOT_REASONS } from '../src/client/lease-server.ts';
 import { storeLease, storeLicense } from '../src/client/lease-store.ts';
-import { INTERACTIVE_LOCK_WAIT_MS, withLock } from '../src/base/lock.ts';
+import { INTERACTIVE_LOCK_WAIT_MS, withLock } from '../src/base/file-lock.ts';
 import { ServiceError } from '../src/base/errors.ts';
 import { readAnchor } from '../src/gate/anchor.ts';
 import {

@@ -10,7 +10,7 @@ import type { Client } from '../src/client/client.ts';
 import { readDeviceKey, type DeviceKey } from '../src/client/device-key.ts';
 import { dropFormerKey } from '../src/client/former-key.ts';
 import { quarantine, storeKeyset, storeLease, storeLicense } from '../src/client/lease-store.ts';
-import { withLock } from '../src/base/lock.ts';
+import { withLock } from '../src/base/file-lock.ts';
 import { ServiceError } from '../src/base/errors.ts';
 import { newAnnouncement } from '../src/gate/anchor.ts';
 import { byWorth, readLicense, type HeldLease, type License } from '../src/gate/license.ts';

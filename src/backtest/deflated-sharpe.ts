@@ -1,7 +1,6 @@
 import { normalCdf, normalQuantile } from './normal.ts';
-import type { EarlierTrials } from './ledger/earlier-trials.ts';
 import { returnsOf, ROUNDING, sampleEquity } from './returns.ts';
-import type { Conventions, RunDeflatedSharpe, UndefinedReason } from './summary.ts';
+import type { Conventions, EarlierTrials, RunDeflatedSharpe, UndefinedReason } from './summary.ts';
 import type { RunResult } from '../engine/run-result.ts';
 
 /** Moments of a series of returns, per period and not annualized. */

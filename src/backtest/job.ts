@@ -8,8 +8,7 @@ import type { Bars } from '../market/bars.ts';
 import type { UncoveredEdge } from '../market/data-gaps.ts';
 import type { RunAssertion } from './gates.ts';
 import type { Execute } from './execute.ts';
-import type { Lock } from './summary.ts';
-import type { Holdout } from './windows/keep-holdout.ts';
+import type { Holdout, Lock } from './summary.ts';
 
 export interface BacktestJob {
   readonly bot: { readonly name: string; readonly slug: string };

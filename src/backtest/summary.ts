@@ -1,5 +1,3 @@
-import type { EarlierTrials } from './ledger/earlier-trials.ts';
-import type { Holdout } from './windows/keep-holdout.ts';
 /**
  * `summary.json`, which `backtest --json` prints, too. Percentages are shares (0.12 is 12 %), drawdowns
  * are negative, times are RFC 3339 in UTC, and money is in the account currency. An undefined statistic
@@ -120,6 +118,32 @@ export interface Lock {
   readonly outside?: readonly string[] | undefined;
   /** Captured from the trial ledger. Absent if the run was not counted. */
   readonly trials?: EarlierTrials | undefined;
+}
+
+/** Trials of a family on the data of a run when it started. The trials of the run itself are excluded. */
+export interface EarlierTrials {
+  readonly count: number;
+  /** Number of these with a Sharpe ratio. */
+  readonly sharpe_count: number;
+  /** Mean of the annualized Sharpe ratios; null without any. */
+  readonly sharpe_mean: number | null;
+  /** Their sample variance (ddof 1); null for fewer than two. */
+  readonly sharpe_variance: number | null;
+}
+
+/** The last period of the data, which is kept from searches. */
+export interface Holdout {
+  /** Length of the period as written in the bot file: `1y`. */
+  readonly period: string;
+  /** First and last bar of the period, RFC 3339. */
+  readonly from: string;
+  readonly to: string;
+  /** Whether this run includes it. */
+  readonly is_open: boolean;
+  /** How often it was opened, this run included; null if that is unknown. */
+  readonly opened: number | null;
+  /** Number of earlier trials that included bars of it; null if that is unknown. */
+  readonly trials: number | null;
 }
 
 export interface ModelsLock {

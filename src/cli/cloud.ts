@@ -50,7 +50,7 @@ export async function withSeeding<T>(
   install: Install,
   work: (seeding: Seeding) => Promise<T>,
 ): Promise<T> {
-  const { INTERACTIVE_LOCK_WAIT_MS, withLock } = await import('../base/lock.ts');
+  const { INTERACTIVE_LOCK_WAIT_MS, withLock } = await import('../base/file-lock.ts');
   const { customer, env } = install;
   const begun = join(context.settings.home, 'cloud', `${customer}.${env}`);
   return withStore(context, install, (store) =>

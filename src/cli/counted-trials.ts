@@ -1,8 +1,7 @@
 import type { BacktestJob } from '../backtest/job.ts';
-import type { Lock } from '../backtest/summary.ts';
+import type { Holdout, Lock } from '../backtest/summary.ts';
 import { TrialLedger, type TrialCommand } from '../backtest/ledger/trial-ledger.ts';
 import type { ExecutedTrial } from '../backtest/ledger/packed-trials.ts';
-import type { Holdout } from '../backtest/windows/keep-holdout.ts';
 import { ServiceError } from '../base/errors.ts';
 import type { Context } from './verb.ts';
 

@@ -52,6 +52,34 @@ const formatColumns = (columns: ColumnNames): string =>
     .map(([name, column]) => `${name}=${column}`)
     .join(',');
 
+interface RunAgainOptions extends OverrideOptions {
+  readonly sealed: boolean;
+  readonly openHoldout: boolean;
+}
+
+/** Arguments that give the backtest of another process the same inputs. */
+function argumentsOf(
+  { settings }: Context,
+  { param, from, to, columns, repair, holdout, sealed, openHoldout }: RunAgainOptions,
+  out: string,
+): string[] {
+  return [
+    '--quiet',
+    `--out=${out}`,
+    `--catalogue-dir=${settings.catalogue_dir}`,
+    `--strategy-timeout-seconds=${settings.strategy_timeout_seconds}`,
+    `--strategy-memory=${settings.strategy_memory_mb}`,
+    ...(sealed ? ['--sealed'] : []),
+    ...param.map((value) => `--param=${value}`),
+    ...(from === undefined ? [] : [`--from=${from}`]),
+    ...(to === undefined ? [] : [`--to=${to}`]),
+    ...(columns === undefined ? [] : [`--columns=${formatColumns(columns)}`]),
+    ...(repair === undefined ? [] : [`--repair=${repair}`]),
+    ...(holdout === undefined ? [] : [`--holdout=${holdout}`]),
+    ...(openHoldout ? ['--open-holdout'] : []),
+  ];
+}
+
 /**
  * Runs the same backtest in another process and compares the events of both runs.
  *
@@ -62,48 +90,14 @@ const formatColumns = (columns: ColumnNames): string =>
 export async function compareRuns(
   context: Context,
   spec: string,
-  {
-    param,
-    from,
-    to,
-    columns,
-    repair,
-    holdout,
-    sealed,
-    openHoldout,
-  }: OverrideOptions & {
-    readonly sealed: boolean;
-    readonly openHoldout: boolean;
-  },
+  options: RunAgainOptions,
   directory: string,
 ): Promise<number> {
   const again = await mkdtemp(join(tmpdir(), 'service-local-again-'));
   try {
-    const {
-      catalogue_dir: catalogue,
-      strategy_timeout_seconds: timeout,
-      strategy_memory_mb: memory,
-    } = context.settings;
     const child = spawn(
       process.execPath,
-      [
-        process.argv[1]!,
-        'backtest',
-        spec,
-        '--quiet',
-        `--out=${join(again, 'run')}`,
-        `--catalogue-dir=${catalogue}`,
-        `--strategy-timeout-seconds=${timeout}`,
-        `--strategy-memory=${memory}`,
-        ...(sealed ? ['--sealed'] : []),
-        ...param.map((value) => `--param=${value}`),
-        ...(openHoldout ? ['--open-holdout'] : []),
-        ...(from === undefined ? [] : [`--from=${from}`]),
-        ...(to === undefined ? [] : [`--to=${to}`]),
-        ...(columns === undefined ? [] : [`--columns=${formatColumns(columns)}`]),
-        ...(repair === undefined ? [] : [`--repair=${repair}`]),
-        ...(holdout === undefined ? [] : [`--holdout=${holdout}`]),
-      ],
+      [process.argv[1]!, 'backtest', spec, ...argumentsOf(context, options, join(again, 'run'))],
       {
         cwd: context.cwd,
         // A home of its own, in which it counts as a trial, because this one is counted already.

@@ -13,7 +13,7 @@ import {
   type ServiceScope,
 } from '../../daemon/service-unit.ts';
 import { writeAtomically } from '../base/atomic-file.ts';
-import { isLocked } from '../base/lock.ts';
+import { isLocked } from '../base/file-lock.ts';
 import { ServiceError } from '../base/errors.ts';
 import { isSystemError, writeRemedy } from '../base/system-errors.ts';
 import { licenseFiles } from '../gate/license-files.ts';

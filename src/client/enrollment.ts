@@ -39,7 +39,7 @@ import {
   unusable,
 } from './lease-server.ts';
 import { storeLicense } from './lease-store.ts';
-import { INTERACTIVE_LOCK_WAIT_MS, withLock } from '../base/lock.ts';
+import { INTERACTIVE_LOCK_WAIT_MS, withLock } from '../base/file-lock.ts';
 import { replacePrivateFile } from '../base/private-file.ts';
 
 /** This machine, and the server that issues its leases. */

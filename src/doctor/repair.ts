@@ -2,7 +2,7 @@ import { chmod, readdir, rm, stat } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { removeAbandoned } from '../base/atomic-file.ts';
 import { quarantine, storeKeyset, storeLease } from '../client/lease-store.ts';
-import { withLock } from '../base/lock.ts';
+import { withLock } from '../base/file-lock.ts';
 import { ServiceError } from '../base/errors.ts';
 import { isSystemError } from '../base/system-errors.ts';
 import { readLicense, type HeldLease, type License } from '../gate/license.ts';

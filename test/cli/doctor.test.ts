@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { getCACertificates, setDefaultCACertificates } from 'node:tls';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
 import { daemonFiles } from '../../daemon/daemon-files.ts';
-import { holdLock } from '../../src/base/lock.ts';
+import { holdLock } from '../../src/base/file-lock.ts';
 import type { CheckResult } from '../../src/doctor/run-checks.ts';
 import { examine } from '../../src/doctor/examine.ts';
 import { CERTIFICATE, CERTIFICATE_KEY } from '../client/certificate.ts';

@@ -14,7 +14,7 @@ import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { daemonFiles } from '../../daemon/daemon-files.ts';
 import { serviceManager, type ServiceManager } from '../../daemon/service-unit.ts';
 import { installService, thisService, uninstallService } from '../../src/cli/service.ts';
-import { holdLock } from '../../src/base/lock.ts';
+import { holdLock } from '../../src/base/file-lock.ts';
 import { resolveSettings } from '../../src/base/resolve-settings.ts';
 import { serviceLocal, type Result } from '../cli/service-local.ts';
 

@@ -14,7 +14,7 @@ import { announceAnchor } from '../../daemon/announcement.ts';
 import { readState } from '../../daemon/daemon-state.ts';
 import type { Machine } from '../../daemon/machine.ts';
 import { storeKeyset } from '../../src/client/lease-store.ts';
-import { holdLock } from '../../src/base/lock.ts';
+import { holdLock } from '../../src/base/file-lock.ts';
 import { anchorText } from '../../src/gate/anchor.ts';
 import { backupOf, readLicense } from '../../src/gate/license.ts';
 import { formatTime } from '../../src/lease/time.ts';

@@ -6,7 +6,7 @@ import { isAnnouncementOf } from '../../src/gate/anchor.ts';
 import { exportRequest, importLease, type Imported } from '../../daemon/offline.ts';
 import { NO_STATE, readState, writeState } from '../../daemon/daemon-state.ts';
 import { deviceKeyAt } from '../../src/client/device-key.ts';
-import { holdLock } from '../../src/base/lock.ts';
+import { holdLock } from '../../src/base/file-lock.ts';
 import { readLicense } from '../../src/gate/license.ts';
 import type { LeaseClaims } from '../../src/lease/claims.ts';
 import { formatTime } from '../../src/lease/time.ts';

@@ -21,7 +21,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { newNote, locateProcess, readNote, writeNote } from '../../daemon/note.ts';
 import { deviceKeyAt } from '../../src/client/device-key.ts';
-import { holdLock } from '../../src/base/lock.ts';
+import { holdLock } from '../../src/base/file-lock.ts';
 import { writePrivateFile } from '../../src/base/private-file.ts';
 import { openStorage } from '../../src/storage/storage.ts';
 import { CERTIFICATE, CERTIFICATE_KEY } from '../client/certificate.ts';

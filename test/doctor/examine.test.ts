@@ -20,7 +20,7 @@ import { daemonFiles } from '../../daemon/daemon-files.ts';
 import { writeNote, type DaemonNote } from '../../daemon/note.ts';
 import { writeState, type DaemonState } from '../../daemon/daemon-state.ts';
 import { serviceManager } from '../../daemon/service-unit.ts';
-import { holdLock, type Lock } from '../../src/base/lock.ts';
+import { holdLock, type Lock } from '../../src/base/file-lock.ts';
 import type { CheckCode, CheckResult } from '../../src/doctor/run-checks.ts';
 import { SERVER_CHECKS } from '../../src/doctor/checks/server.ts';
 import { examine } from '../../src/doctor/examine.ts';

@@ -19,7 +19,7 @@ import { examine } from '../../src/doctor/examine.ts';
 import type { Machine } from '../../src/doctor/machine-facts.ts';
 import { repair } from '../../src/doctor/repair.ts';
 import { backupOf } from '../../src/gate/license.ts';
-import { holdLock } from '../../src/base/lock.ts';
+import { holdLock } from '../../src/base/file-lock.ts';
 import { licenseFiles } from '../../src/gate/license-files.ts';
 import { newLicensed, startIssuer, type Issuer } from './licensed.ts';
 

@@ -1,7 +1,6 @@
 import { formatCount, formatCountOf, formatPercent, formatRatio } from '../../base/format.ts';
 import { formatTime } from '../../market/bar-time.ts';
-import type { RunDeflatedSharpe, Summary } from '../summary.ts';
-import type { Holdout } from '../windows/keep-holdout.ts';
+import type { Holdout, RunDeflatedSharpe, Summary } from '../summary.ts';
 
 /** Sentences that say how far a result may be luck, for the terminal and the report. */
 export function describeLuck({ deflated_sharpe, holdout }: Summary): string[] {

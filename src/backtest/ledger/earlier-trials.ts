@@ -1,17 +1,7 @@
 import type { BacktestJob } from '../job.ts';
 import type { LedgerRecord, TrialScope } from './ledger-entry.ts';
 import { unpackTrials } from './packed-trials.ts';
-
-/** Trials of a family on the data of a run when it started. The trials of the run itself are excluded. */
-export interface EarlierTrials {
-  readonly count: number;
-  /** Number of these with a Sharpe ratio. */
-  readonly sharpe_count: number;
-  /** Mean of the annualized Sharpe ratios; null without any. */
-  readonly sharpe_mean: number | null;
-  /** Their sample variance (ddof 1); null for fewer than two. */
-  readonly sharpe_variance: number | null;
-}
+import type { EarlierTrials } from '../summary.ts';
 
 export function scopeOf({ strategy, barMs, instruments }: BacktestJob): TrialScope {
   const times = instruments.map(({ bars }) => bars.time.subarray(0, bars.length));

@@ -1,7 +1,7 @@
 import type { BacktestJob } from '../job.ts';
-import type { Holdout } from '../windows/keep-holdout.ts';
 import { areTogether, scopeOf } from './earlier-trials.ts';
 import type { LedgerRecord, OpeningRecord } from './ledger-entry.ts';
+import type { Holdout } from '../summary.ts';
 
 /** The record of a run over the holdout of a job. */
 export function openingOf(job: BacktestJob, { from, to }: Holdout, by: string): OpeningRecord {

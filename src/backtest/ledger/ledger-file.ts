@@ -10,7 +10,7 @@ import {
 } from 'node:fs';
 import { dirname } from 'node:path';
 import { GENESIS, type ChainHead } from '../../base/hash-chain.ts';
-import { withLockSync } from '../../base/lock.ts';
+import { withLockSync } from '../../base/file-lock.ts';
 import { makeDirectory } from '../../base/make-directory.ts';
 import { isSystemError } from '../../base/system-errors.ts';
 import { notWritable } from '../write-text.ts';

@@ -1,12 +1,12 @@
 import { join } from 'node:path';
 import type { ChainHead } from '../../base/hash-chain.ts';
 import type { BacktestJob } from '../job.ts';
-import type { Holdout } from '../windows/keep-holdout.ts';
-import { earlierTrials, scopeOf, type EarlierTrials } from './earlier-trials.ts';
+import { earlierTrials, scopeOf } from './earlier-trials.ts';
 import { openingOf, withUse } from './holdout-use.ts';
 import type { LedgerEntry, LedgerFault } from './ledger-entry.ts';
 import { LedgerFile } from './ledger-file.ts';
 import { packTrials, trialKey, unpackTrials, type ExecutedTrial } from './packed-trials.ts';
+import type { EarlierTrials, Holdout } from '../summary.ts';
 
 /** Command that executed a trial. */
 export type TrialCommand = 'backtest' | 'sweep' | 'walk-forward' | 'robustness';

@@ -4,8 +4,7 @@ import type { Axis } from '../search/axes.ts';
 import type { Trial } from '../search/trial.ts';
 import type { Objective } from '../search/goal.ts';
 import type { Search, SearchMethod } from '../search/plan-search.ts';
-import type { Conventions, Gate, Lock, Summary } from '../summary.ts';
-import type { Holdout } from '../windows/keep-holdout.ts';
+import type { Conventions, Gate, Holdout, Lock, Summary } from '../summary.ts';
 import type { Overfitting } from './overfitting.ts';
 import {
   explainFigures,

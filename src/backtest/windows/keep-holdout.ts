@@ -1,21 +1,7 @@
 import { addSpan, parseSpan } from '../../base/calendar-span.ts';
 import type { BacktestJob } from '../job.ts';
 import { windowOf } from './window-of.ts';
-
-/** The last period of the data, which is kept from searches. */
-export interface Holdout {
-  /** Length of the period as written in the bot file: `1y`. */
-  readonly period: string;
-  /** First and last bar of the period, RFC 3339. */
-  readonly from: string;
-  readonly to: string;
-  /** Whether this run includes it. */
-  readonly is_open: boolean;
-  /** How often it was opened, this run included; null if that is unknown. */
-  readonly opened: number | null;
-  /** Number of earlier trials that included bars of it; null if that is unknown. */
-  readonly trials: number | null;
-}
+import type { Holdout } from '../summary.ts';
 
 /**
  * Ends a job before its last period.

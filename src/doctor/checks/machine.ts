@@ -3,7 +3,7 @@ import { access, constants, lstat, mkdtemp, readFile, rm, stat, statfs } from 'n
 import { dirname, join } from 'node:path';
 import { daemonFiles } from '../../../daemon/daemon-files.ts';
 import { writeAtomically } from '../../base/atomic-file.ts';
-import { isLocked } from '../../base/lock.ts';
+import { isLocked } from '../../base/file-lock.ts';
 import { checkOwner, checkPlace } from '../../base/private-file.ts';
 import { ServiceError } from '../../base/errors.ts';
 import { isSystemError } from '../../base/system-errors.ts';

@@ -1,5 +1,5 @@
 /** The trial ledger of a server, which counts the backtests of all users and agents. */
-import { areTogether, type EarlierTrials } from '../../backtest/ledger/earlier-trials.ts';
+import { areTogether } from '../../backtest/ledger/earlier-trials.ts';
 import {
   entryAfter,
   type LedgerEntry,
@@ -7,10 +7,10 @@ import {
   type TrialScope,
 } from '../../backtest/ledger/ledger-entry.ts';
 import { packTrials } from '../../backtest/ledger/packed-trials.ts';
-import type { Holdout } from '../../backtest/windows/keep-holdout.ts';
 import { ServiceError } from '../../base/errors.ts';
 import type { ChainHead } from '../../base/hash-chain.ts';
 import type { Db, TrialEntriesTable } from '../../storage/tables.ts';
+import type { EarlierTrials, Holdout } from '../../backtest/summary.ts';
 
 /** The trial of a backtest, once its data are read. */
 export interface TaskTrial {

@@ -5,11 +5,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import type { EarlierTrials } from '../../../src/backtest/ledger/earlier-trials.ts';
 import type { ExecutedTrial } from '../../../src/backtest/ledger/packed-trials.ts';
 import { TrialLedger } from '../../../src/backtest/ledger/trial-ledger.ts';
 import { runs } from '../../length.ts';
 import { jobOf } from './jobs.ts';
+import type { EarlierTrials } from '../../../src/backtest/summary.ts';
 
 let home: string;
 let file: string;
@@ -82,7 +82,7 @@ describe('trials that were recorded', () => {
     expect(earlier(jobOf({ ...data, lock: 'b'.repeat(64) })).count).toBe(count);
   });
 
-  test('of a sweep with 100,000 trials take about 21 bytes each', () => {
+  test('take about 21 bytes each in a sweep of 100,000', () => {
     const many = Array.from({ length: 1e5 }, (_, fast) => ({ params: { fast }, sharpe: fast }));
     record(jobOf(), many);
     expect(readFileSync(file).length).toBeLessThan(22e5);

@@ -43,7 +43,7 @@ export const verb = defineVerb({
     'data download --exchange binance --symbol BTC/USDT --timeframe 1h --from 2024-01-01 --as btc-1h',
   ],
   async run(context, _args, options) {
-    const { withLock } = await import('../../../base/lock.ts');
+    const { withLock } = await import('../../../base/file-lock.ts');
     const { makeDirectory } = await import('../../../base/make-directory.ts');
     const { parseWindowOptions } = await import('../../../market/bar-time.ts');
     const { checkDatasetName } = await import('../../../market/catalogue.ts');

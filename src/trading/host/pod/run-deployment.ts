@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
-import { holdLock } from '../../../base/lock.ts';
+import { holdLock } from '../../../base/file-lock.ts';
 import { ServiceError } from '../../../base/errors.ts';
 import type { GateStatus } from '../../../gate/decide.ts';
 import { openLicenseGate, type LicenseGate } from '../../../gate/gate.ts';

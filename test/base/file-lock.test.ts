@@ -4,7 +4,7 @@ import { existsSync, mkdtempSync, rmSync, statSync, symlinkSync, writeFileSync }
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
-import { holdLock, isLocked } from '../../src/base/lock.ts';
+import { holdLock, isLocked } from '../../src/base/file-lock.ts';
 
 let directory: string;
 let path: string;
@@ -18,7 +18,7 @@ afterEach(() => rmSync(directory, { recursive: true }));
 
 /** A process that holds it until it is killed; resolves when it does. */
 async function holder(): Promise<ChildProcess> {
-  const module = join(import.meta.dirname, '../../src/base/lock.ts');
+  const module = join(import.meta.dirname, '../../src/base/file-lock.ts');
   const script = `
     const { holdLock } = await import(${JSON.stringify(module)});
     await holdLock(${JSON.stringify(path)}, 0);
