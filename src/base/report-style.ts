@@ -169,7 +169,9 @@ ${[1, 2, 3, 4, 5]
   .join('\n')}
 
 .nowrap { white-space: nowrap; }
-.smalls, .groups { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 25rem), 1fr)); gap: 1.5rem 2rem; align-items: start; }
+.smalls { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 23rem), 1fr)); gap: 1.5rem 2rem; align-items: start; }
+.groups { columns: 23rem; column-gap: 2rem; }
+.groups > * { break-inside: avoid; margin-bottom: 1.5rem; }
 .groups :is(th, td) { padding-inline: 0.375rem; }
 .groups thead th { white-space: normal; vertical-align: bottom; }
 .groups table { font-size: 0.8125rem; }
