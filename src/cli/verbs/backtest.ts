@@ -56,6 +56,11 @@ export const verb = defineVerb({
     sealed: {
       description: 'run your own strategy in the sandbox that a server uses: no files, no network',
     },
+    step: {
+      description:
+        'walk through the run by commands on standard input: help lists them; writes results only at the end',
+      streams: true,
+    },
     checkDeterminism: { description: 'run again in another process and compare the events' },
     writeLock: { description: 'write a lock file of everything that decides the result' },
     verifyLock: { description: 'fail if anything differs from the lock file' },
@@ -133,7 +138,7 @@ export const verb = defineVerb({
     let outcome;
     try {
       await prepareDirectory(directory);
-      await removeOldResult(join(directory, 'summary.json'));
+      if (!options.step) await removeOldResult(join(directory, 'summary.json'));
       if (options.verifyLock) await verifyLock(file, job.lock, isOverridden);
       const signals = await signalsOver(bot.models, job.instruments, signal);
       outcome = await backtest(
@@ -158,9 +163,12 @@ export const verb = defineVerb({
     counted.record(job, 'backtest', [{ params: job.params, sharpe }]);
     const usedLock = withOutside(lock, outcome.traces?.outside);
     const marked = { ...outcome, summary: { ...outcome.summary, lock: usedLock } };
-    const { summary, report } = await writeRun(directory, job, marked, {
-      hasEquityCsv: options.equity === 'csv',
-    });
+    const hasEquityCsv = options.equity === 'csv';
+    if (options.step) {
+      const { stepAnswer } = await import('../step-through.ts');
+      return stepAnswer(context, job, marked, { directory, hasEquityCsv });
+    }
+    const { summary, report } = await writeRun(directory, job, marked, { hasEquityCsv });
     const answer: Answer = {
       data: summary,
       show(out) {

@@ -1,0 +1,115 @@
+import { rmdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import type { Outcome } from '../backtest/backtest.ts';
+import type { BacktestJob } from '../backtest/job.ts';
+import { removeOldResult, writeRun } from '../backtest/run-files.ts';
+import { parseCommand } from '../backtest/step/commands.ts';
+import { SteppedRun } from '../backtest/step/stepped-run.ts';
+import { Stepper, type Reply } from '../backtest/step/stepper.ts';
+import type { Summary } from '../backtest/summary.ts';
+import { ServiceError } from '../base/errors.ts';
+import type { Output } from './output.ts';
+import { showHelp, showReply } from './show-step.ts';
+import type { Answer, Context } from './verb.ts';
+
+/** Reply to a command of `backtest --step --json`. */
+export type StepDocument =
+  | Reply
+  | { readonly error: { readonly message: string; readonly remedy: string | null } };
+
+/**
+ * Walks through a finished run by commands on standard input, one per line. An empty line on a terminal
+ * repeats the command before it.
+ *
+ * @param out prints the replies
+ * @returns whether the last step was reached
+ * @throws the reason of `context.signal`
+ */
+export async function* stepThrough(
+  context: Context,
+  job: BacktestJob,
+  outcome: Outcome,
+  out?: Output,
+): AsyncGenerator<StepDocument, boolean> {
+  const stepper = new Stepper(new SteppedRun(job, outcome));
+  const { lines, prompt } = openLines(context);
+  const show = (reply: Reply): Reply => {
+    if (out !== undefined) showReply(out, reply);
+    return reply;
+  };
+  yield show(stepper.take({ kind: 'show' }));
+  prompt();
+  let last = '';
+  for await (const line of lines) {
+    if (line.trim() !== '') last = line;
+    else if (!context.interactive) continue;
+    try {
+      const command = parseCommand(last);
+      if (command.kind === 'quit') break;
+      if (command.kind !== 'help') yield show(stepper.take(command));
+      else if (out !== undefined) showHelp(out);
+    } catch (error) {
+      if (!(error instanceof ServiceError)) throw error;
+      const { message, remedy = null } = error;
+      out?.line(`error: ${message}`);
+      if (remedy !== null) out?.line(`→ ${remedy}`);
+      yield { error: { message, remedy } };
+    }
+    prompt();
+  }
+  context.signal.throwIfAborted();
+  return stepper.isFinished;
+}
+
+/**
+ * Answer of `backtest --step`: replies to commands and, if the end of the run was reached, the summary
+ * after its files are written. Otherwise nothing is written.
+ */
+export function stepAnswer(
+  context: Context,
+  job: BacktestJob,
+  outcome: Outcome,
+  { directory, hasEquityCsv }: { readonly directory: string; readonly hasEquityCsv: boolean },
+): Answer {
+  const step = async function* (out?: Output): AsyncGenerator<StepDocument | Summary> {
+    let isFinished = false;
+    try {
+      isFinished = yield* stepThrough(context, job, outcome, out);
+    } finally {
+      if (!isFinished) await rmdir(directory).catch(() => {});
+    }
+    if (!isFinished) return;
+    await removeOldResult(join(directory, 'summary.json'));
+    const { summary, report } = await writeRun(directory, job, outcome, { hasEquityCsv });
+    out?.line(`report: ${report}`);
+    yield summary;
+  };
+  return {
+    data: null,
+    stream: step(),
+    async show(out) {
+      for await (const _document of step(out));
+    },
+  };
+}
+
+/** Begins to read lines. Iterating over them to the end, or leaving the loop, closes the input. */
+function openLines({ io, interactive, signal }: Context) {
+  const output = interactive ? io.stdout : undefined;
+  const input = createInterface({ input: io.stdin, output, crlfDelay: Infinity, signal });
+  input.setPrompt('(step) ');
+  // On a terminal, readline receives Ctrl-C instead of the process.
+  input.on('SIGINT', () => process.kill(process.pid, 'SIGINT'));
+  let isOpen = true;
+  input.on('close', () => {
+    isOpen = false;
+  });
+  return {
+    // Created here, because lines that arrive before it are lost.
+    lines: input[Symbol.asyncIterator](),
+    prompt: (): void => {
+      if (interactive && isOpen) input.prompt();
+    },
+  };
+}

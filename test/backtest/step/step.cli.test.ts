@@ -1,0 +1,130 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { OrderEvent } from '../../../src/engine/journal.ts';
+import type { StepState } from '../../../src/backtest/step/stepped-run.ts';
+import { inProcess } from '../../cli/in-process.ts';
+import { BIN } from '../../cli/service-local.ts';
+
+const SMA = join(import.meta.dirname, '../../../examples/sma-crossover.yaml');
+
+let directory: string;
+beforeAll(() => {
+  directory = mkdtempSync(join(tmpdir(), 'service-local-step-'));
+});
+afterAll(() => rmSync(directory, { recursive: true }));
+
+let runs = 0;
+async function step(commands: readonly string[], options: readonly string[] = [], file = SMA) {
+  const out = join(directory, String((runs += 1)));
+  const args = ['backtest', file, '--step', '--out', out, ...options];
+  const { code, stdout, stderr } = await inProcess(args, { input: `${commands.join('\n')}\n` });
+  return { code, stdout, stderr, out };
+}
+
+interface Stop {
+  readonly state: StepState;
+  readonly stopped_by: string | null;
+}
+
+async function statesOf(commands: readonly string[]): Promise<Stop[]> {
+  const { stdout } = await step(commands, ['--json']);
+  const replies = stdout
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line) as Stop);
+  return replies.filter((reply) => 'state' in reply);
+}
+
+test('commands from a pipe are answered in plain text, and nothing is written before the end', async () => {
+  const commands = [
+    'n',
+    'next order',
+    'f',
+    'print close - fast',
+    'bogus',
+    'until slo > 1',
+    'quit',
+    'n',
+  ];
+  const { code, stdout, stderr, out } = await step(commands);
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+  const shown = stdout.split('\n').filter((line) => /^(bar|error|close|working)/.test(line));
+  expect(shown).toEqual([
+    'bar 1 of 5105, 2000-01-03T00:00:00.000Z',
+    'bar 2 of 5105, 2000-01-04T00:00:00.000Z',
+    'bar 52 of 5105, 2000-03-16T00:00:00.000Z, stopped by next order',
+    'working: order 1  symbol=SPX  side=buy  type=market  time_in_force=gtc  weight=1',
+    'bar 53 of 5105, 2000-03-17T00:00:00.000Z, stopped by next fill',
+    expect.stringMatching(/^close - fast = \d/),
+    'error: unknown command "bogus"',
+    'error: unknown name "slo"',
+  ]);
+  expect(existsSync(out)).toBe(false);
+});
+
+test('at the end, the results are those of a run without steps', async () => {
+  const { stdout, out } = await step(['c']);
+  expect(stdout).toContain('end of the run: quit writes the results');
+  const whole = join(directory, 'whole');
+  await inProcess(['backtest', SMA, '--out', whole]);
+  for (const name of ['events.ndjson', 'trades.csv', 'equity.csv']) {
+    expect(readFileSync(join(out, name), 'utf8')).toBe(readFileSync(join(whole, name), 'utf8'));
+  }
+});
+
+test('each stop shows the state that the recorded events and the equity give', async () => {
+  const { out } = await step(['c']);
+  const states = await statesOf(Array.from({ length: 40 }, () => 'f'));
+  const events = readFileSync(join(out, 'events.ndjson'), 'utf8').trim().split('\n');
+  const fills = events
+    .map((line) => JSON.parse(line) as OrderEvent)
+    .filter((event) => event.kind === 'order.filled');
+  const rows = readFileSync(join(out, 'equity.csv'), 'utf8').trim().split('\n').slice(1);
+  const equityAt = new Map(rows.map((row) => [row.split(',')[0]!, Number(row.split(',')[1])]));
+  expect(states).toHaveLength(41);
+  for (const [at, { state }] of states.slice(1).entries()) {
+    const { time, cash, position } = fills[at]!;
+    expect(state).toMatchObject({ time, cash, equity: equityAt.get(time) });
+    expect(state.instruments['SPX']!.position).toBe(position);
+    expect(cash + position * state.instruments['SPX']!.close).toBeCloseTo(state.equity, 6);
+  }
+});
+
+test('breakpoints stop where their expression is true, and until ends at the next such bar', async () => {
+  const [, hit, later, last] = await statesOf([
+    'break crossed_above(fast, slow)',
+    'break position > 0',
+    'delete 2',
+    'c',
+    'until time >= 2010-01-01',
+    'delete 1',
+    'c',
+  ]);
+  const { fast, slow } = hit!.state.indicators;
+  expect(hit!.stopped_by).toBe('crossed_above(fast, slow)');
+  expect(fast).toBeGreaterThan(slow!);
+  expect(later!.state.time).toBe('2010-01-04T00:00:00.000Z');
+  expect(last!.state.bar).toBe(last!.state.bars);
+});
+
+test('a strategy of the user in a thread of its own can be stepped through', async () => {
+  const file = join(import.meta.dirname, '../../../examples/custom-strategy.yaml');
+  const { code, stdout } = await step(['f', 'q'], [], file);
+  expect(code).toBe(0);
+  expect(stdout).toContain('stopped by next fill');
+});
+
+test('Ctrl-C ends it with code 130 and without files', async () => {
+  const out = join(directory, 'interrupted');
+  const child = spawn(process.execPath, [BIN, 'backtest', SMA, '--step', '--out', out], {
+    stdio: ['pipe', 'pipe', 'ignore'],
+  });
+  await once(child.stdout, 'data');
+  child.kill('SIGINT');
+  const [code] = (await once(child, 'exit')) as [number];
+  expect([code, existsSync(out)]).toEqual([130, false]);
+});
