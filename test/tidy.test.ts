@@ -27,6 +27,7 @@ const LONG_FUNCTIONS: Readonly<Record<string, string>> = {
   'src/backtest/report/client/price-chart.ts drawPrices': 'is embedded in the page as one function',
   'src/backtest/report/client/heat-map.ts drawHeatMap': 'draws one picture from top to bottom',
   'src/cli/verbs/backtest.ts run': 'the steps of a command, in order',
+  'src/cli/verbs/backtest/robustness.ts run': 'the steps of a command, in order',
   'src/cli/verbs/backtest/sweep.ts run': 'the steps of a command, in order',
   'src/cli/verbs/backtest/walk-forward.ts run': 'the steps of a command, in order',
   'src/cli/verbs/daemon/status.ts run': 'the steps of a command, in order',

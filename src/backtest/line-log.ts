@@ -20,13 +20,18 @@ export class LineLog {
   /**
    * Opens or creates a log.
    *
+   * @param work what the log is of, for the error
    * @param onLine is called with each line after the first
    * @throws ServiceError `conflict` if the file begins with another line
    */
-  static open(file: string, header: string, onLine: (text: string) => void): LineLog {
+  static open(
+    file: string,
+    { work, header }: { readonly work: string; readonly header: string },
+    onLine: (text: string) => void,
+  ): LineLog {
     try {
       const log = new LineLog(file);
-      log.#read(header, onLine);
+      log.#read(work, header, onLine);
       return log;
     } catch (error) {
       throw isSystemError(error) ? notWritable(file, error) : error;
@@ -45,13 +50,13 @@ export class LineLog {
     closeSync(this.#descriptor);
   }
 
-  #read(header: string, onLine: (text: string) => void): void {
+  #read(work: string, header: string, onLine: (text: string) => void): void {
     let end = 0;
     for (const line of linesOf(this.#descriptor)) {
       if (end > 0) onLine(line.text);
       else if (line.text !== header) {
         this.close();
-        throw new ServiceError('conflict', `${dirname(this.#file)} contains other results`, {
+        throw new ServiceError('conflict', `${dirname(this.#file)} contains another ${work}`, {
           remedy: 'Choose another directory with --out, or delete this directory.',
         });
       }

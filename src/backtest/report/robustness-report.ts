@@ -157,7 +157,7 @@ function histogram({ from, to, counts }: Histogram, label: string, mark: number 
       <g fill="var(--equity)">${bars}</g>
       ${line}
     </svg>
-    <p class="facts">
+    <p class="topline">
       <span>${formatRatio(least)}</span><span>${label}</span><span>${formatRatio(most)}</span>
     </p>`;
 }

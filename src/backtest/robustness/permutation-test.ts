@@ -41,12 +41,16 @@ export async function searchPermutations(
     search: search.digest,
     seed,
   });
-  const log = LineLog.open(join(directory, 'permutations.ndjson'), header, (line) => {
-    const { permutation, best: value } = JSON.parse(line) as PermutationLine;
-    if (permutation >= permutations) return;
-    best[permutation] = value ?? Number.NaN;
-    isDone[permutation] = 1;
-  });
+  const log = LineLog.open(
+    join(directory, 'permutations.ndjson'),
+    { work: 'robustness test', header },
+    (line) => {
+      const { permutation, best: value } = JSON.parse(line) as PermutationLine;
+      if (permutation >= permutations) return;
+      best[permutation] = value ?? Number.NaN;
+      isDone[permutation] = 1;
+    },
+  );
   const setup: TrialSetup = { ...search.setup, blocks: undefined, permutationSeed: seed };
   const pool = new TrialPool(source, [setup], limits);
   const pending = [...isDone.keys()].filter((permutation) => isDone[permutation] === 0);

@@ -72,8 +72,9 @@ interface RobustnessFigure {
 
 const ANY: Range = [-Infinity, Infinity];
 const SHARE: Range = [0, 1];
-/** The usual significance level. */
+/** The usual significance level, and the p-value from which a result is common. */
 const SIGNIFICANT = 0.05;
+const COMMON = 0.2;
 
 const isReason = (part: object | string): part is UndefinedFigure => typeof part === 'string';
 
@@ -177,11 +178,10 @@ export const ROBUSTNESS_FIGURES = {
     valueOf: ({ permutations }) => (isReason(permutations) ? permutations : permutations.p),
     explain(value, { permutations }) {
       const { at_least_as_good, count } = permutations as PermutationTest;
-      const verdict =
-        value > SIGNIFICANT
-          ? 'so this result is what luck gives'
-          : 'so luck alone rarely gives this result';
-      return `Shuffled prices did as well in ${formatCount(at_least_as_good)} of ${formatCount(count)} cases, ${verdict}.`;
+      let verdict = 'luck alone rarely gives this result';
+      if (value > SIGNIFICANT) verdict = 'this result may well be luck';
+      if (value > COMMON) verdict = 'this result is what luck gives';
+      return `Shuffled prices did as well in ${formatCount(at_least_as_good)} of ${formatCount(count)} cases, so ${verdict}.`;
     },
   },
   pbo: overfitting(

@@ -29,7 +29,7 @@ export async function runSearch(
   { directory, signal, count, onProgress = () => {}, ...limits }: SearchOptions,
 ): Promise<void> {
   const { trials, results, setup, parts } = search;
-  const log = directory === undefined ? undefined : TrialLog.open(directory, search);
+  const log = directory === undefined ? undefined : new TrialLog(directory, search);
   const workers = Math.max(1, Math.min(limits.workers, trials.generationSize ?? trials.capacity));
   const pool = new TrialPool(source, [...parts, setup], { ...limits, workers });
   const stopped = Promise.withResolvers<never>();

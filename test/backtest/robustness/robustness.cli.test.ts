@@ -114,7 +114,7 @@ test('the result is the same with one worker and with three, and other with anot
   const mixed = [...GRID, '--seed', '4', '--out', join(directory, 'workers-1-3')];
   const { code, stderr } = await inProcess(['backtest', 'robustness', noise, ...mixed]);
   expect(code).toBe(6);
-  expect(stderr).toContain('contains other results');
+  expect(stderr).toContain('contains another robustness test');
 });
 
 test('each run with one change is that of the changed bot', async () => {
