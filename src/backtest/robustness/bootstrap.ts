@@ -24,7 +24,7 @@ export interface Bootstrap {
 export type BootstrapFigure = 'total_return' | 'cagr' | 'sharpe' | 'sortino' | 'max_drawdown';
 
 /** With fewer returns, the intervals are too narrow. */
-export const FEWEST_RETURNS = 60;
+const FEWEST_RETURNS = 60;
 
 /**
  * Means over the returns r, from which all figures follow: of r, r², min(r, 0)² and ln(1 + r).

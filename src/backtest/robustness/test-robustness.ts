@@ -30,7 +30,7 @@ import { runVariant } from './run-variant.ts';
 import { stressesOf } from './stresses.ts';
 
 export interface RobustnessRequest {
-  /** Search that chooses the parameters. Without a parameter, those of the job are the only trial. */
+  /** Search that chooses the parameters. If it has none, the parameters of the job are the only trial. */
   readonly search: SearchRequest;
   /** A whole number below 2^32. */
   readonly seed: number;

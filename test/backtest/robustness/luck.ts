@@ -35,7 +35,7 @@ const SYMMETRIC = defineStrategy({
   },
 });
 /** Parameters of the trials. */
-export const LENGTHS = [2, 3, 5, 8, 13, 21];
+const LENGTHS = [2, 3, 5, 8, 13, 21];
 const BLOCKS = 8;
 
 /**
