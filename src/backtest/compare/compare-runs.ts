@@ -105,7 +105,7 @@ const TRADE_FIELDS = [
   'status',
 ] as const satisfies readonly (keyof StoredTrade)[];
 
-export const labelOf = (index: number): string => String.fromCharCode(65 + index);
+const labelOf = (index: number): string => String.fromCharCode(65 + index);
 
 /** @param runs at least two */
 export function compareRuns(runs: readonly StoredRun[]): Comparison {

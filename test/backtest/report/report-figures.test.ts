@@ -51,7 +51,7 @@ describe('excursions', () => {
     expect(favorable).toBeCloseTo(0.11, 12);
   });
 
-  it('of a short trade are the other way around', () => {
+  it('swap sides for a short trade', () => {
     const { adverse, favorable } = excursionOf(trade(-8, { ...entered, side: 'short' }), bars);
     expect(adverse).toBeCloseTo(0.11, 12);
     expect(favorable).toBeCloseTo(0.03, 12);
