@@ -24,7 +24,7 @@ import {
 import { fieldsOf, listOf } from './fields.ts';
 import { invalidSpec, withChanges, type HostedSpec } from './hosted.ts';
 import { readModels, withDigests, type FileOf } from './model-checks.ts';
-import { inOrder, readSpec, withoutEchoes } from './parse.ts';
+import { inOrder, parseSpec, readSpec, withoutEchoes } from './parse.ts';
 import { botSpecSchema, type BotSpec } from './spec.ts';
 import type { Execute } from '../backtest/execute.ts';
 import { loadStrategyModule, type StrategyModule } from '../backtest/strategy-module.ts';
@@ -86,10 +86,16 @@ export interface DataSource {
  * data files exist. Each part is checked even if others are invalid. Runs the code of the strategy's
  * module.
  *
+ * @param text of the spec; by default, it is read from the file.
  * @throws ServiceError `file_not_found` if the spec cannot be read.
  */
-export function checkBot(file: string, load: LoadModule = loadStrategyModule): BotCheck {
-  const { spec, document, problems: specFaults } = readSpec(file);
+export function checkBot(
+  file: string,
+  load: LoadModule = loadStrategyModule,
+  text?: string,
+): BotCheck {
+  const parsed = text === undefined ? readSpec(file) : parseSpec(text, file);
+  const { spec, document, problems: specFaults } = parsed;
   const directory = dirname(resolve(file));
   const fileOf = modelFiles(directory);
   const own = checkOwnStrategy(document, directory, specFaults, load);
@@ -156,8 +162,13 @@ export interface Overrides {
  * @throws ServiceError `invalid_spec` with every problem, `file_not_found`, `usage` for an invalid
  *   override, and `strategy_failed` or `strategy_timeout` from the strategy's own code.
  */
-export function loadBot(file: string, overrides?: Overrides, load?: LoadModule): Bot {
-  const { bot, problems, failure } = checkBot(file, load);
+export function loadBot(
+  file: string,
+  overrides?: Overrides,
+  load?: LoadModule,
+  text?: string,
+): Bot {
+  const { bot, problems, failure } = checkBot(file, load, text);
   if (bot !== undefined) return overrides === undefined ? bot : override(bot, overrides);
   if (failure !== undefined) throw failure;
   const count = problems.length === 1 ? 'a problem' : `${problems.length} problems`;
