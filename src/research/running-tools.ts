@@ -36,7 +36,9 @@ const metric = z
   .string()
   .max(100)
   .default('risk.sharpe')
-  .describe('Figure of the result by which the table is sorted, such as returns.total.');
+  .describe(
+    'Figure of the result by which the table is sorted, best first, such as returns.total.',
+  );
 
 /** Tools that run backtests, and propose versions with their backtests. */
 export const RUNNING_TOOLS: readonly Tool[] = [

@@ -2,6 +2,8 @@ import { deflatedSharpe } from '../backtest/deflated-sharpe.ts';
 import { returnsOf, sampleEquity } from '../backtest/returns.ts';
 import type { Summary } from '../backtest/summary.ts';
 import { ServiceError } from '../base/errors.ts';
+import type { RunFigure } from '../base/run-figure.ts';
+import { RUN_FIGURES } from '../base/run-figures.ts';
 import { at, ifExists, LONGEST_FILE, read, type Ask } from './call-api.ts';
 import { parseCsv } from './parse-csv.ts';
 
@@ -39,9 +41,20 @@ export interface Trial {
   readonly figures?: Readonly<Record<string, number>>;
 }
 
-/** Sorts trials by the metric, highest first; trials without the metric come last. */
+/** Paths of the figures of which lower values are better. */
+const LOWER_IS_BETTER: ReadonlySet<string> = new Set(
+  Object.values(RUN_FIGURES).flatMap((figure: RunFigure) =>
+    figure.better === 'lower' ? [figure.path] : [],
+  ),
+);
+
+/** Sorts trials by the metric, best first; trials without the metric come last. */
 export function ranked(trials: readonly Trial[], metric: string): Trial[] {
-  const worth = ({ figures }: Trial): number => figures?.[metric] ?? -Infinity;
+  const sign = LOWER_IS_BETTER.has(metric) ? -1 : 1;
+  const worth = ({ figures }: Trial): number => {
+    const value = figures?.[metric];
+    return value === undefined ? -Infinity : sign * value;
+  };
   return trials.toSorted((a, b) => worth(b) - worth(a) || 0);
 }
 

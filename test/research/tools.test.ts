@@ -196,6 +196,12 @@ describe('tools', () => {
     const again = data['table'] as { 'returns.total': number }[];
     const totals = again.map((row) => row['returns.total']);
     expect(totals).toEqual(totals.toSorted((a, b) => b - a));
+    const byVolatility = await ok('read_sweep', { task_ids, metric: 'risk.volatility' }, reader);
+    const volatilities = (byVolatility.data['table'] as { 'risk.volatility': number }[]).map(
+      (row) => row['risk.volatility'],
+    );
+    expect(volatilities).toEqual(volatilities.toSorted((a, b) => a - b));
+    expect(volatilities[0]).toBeLessThan(volatilities.at(-1)!);
     expect(await call('read_sweep', { task_ids }, reader, 'other')).toMatchObject({
       error: { reason: 'another_bot' },
     });

@@ -109,7 +109,7 @@ export async function finishSweep(search: Search, directory: string): Promise<Sw
       done: results.done,
       failed: results.failed,
       pruned: results.pruned,
-      excluded: results.completed - ranking.order.length,
+      excluded: results.ranked.length - ranking.order.length,
       skipped: trials.skipped.total,
       skipped_because: trials.skipped.reasons,
     },

@@ -11,9 +11,6 @@ import type { Trial, TrialResult, Trials } from './trial.ts';
 
 const WIDTH = TRIAL_FIGURES.length;
 const PLACES = new Map(TRIAL_FIGURES.map((name, place) => [name, place]));
-/** Rung of a trial without figures. */
-const NONE = -1;
-
 export type RankedTrial = Trial & { readonly metrics: TrialMetrics; readonly front: number };
 
 /**
@@ -29,8 +26,8 @@ export class TrialResults {
   readonly lastRung: number;
   /** Rows of figures of each rung. */
   readonly #figures: (Float64Array | undefined)[];
-  /** The last rung of each trial so far. */
-  readonly #rungs: Int8Array;
+  /** For each trial, bit `r` is set if it has figures of rung `r`. */
+  readonly #rungs: Uint8Array;
   readonly #isPruned: Uint8Array;
   /** Messages of failed trials, in the order of completion. */
   readonly #errors = new Map<number, string>();
@@ -50,7 +47,7 @@ export class TrialResults {
     this.#trials = trials;
     this.lastRung = rungs - 1;
     this.#figures = Array.from({ length: rungs }, () => undefined);
-    this.#rungs = new Int8Array(trials.capacity).fill(NONE);
+    this.#rungs = new Uint8Array(trials.capacity);
     this.#isPruned = new Uint8Array(trials.capacity);
   }
 
@@ -83,7 +80,7 @@ export class TrialResults {
 
   /** Whether a trial has figures of this rung, or has failed. */
   has(index: number, rung = this.lastRung): boolean {
-    return this.#rungs[index]! >= rung || this.#errors.has(index);
+    return ((this.#rungs[index]! >> rung) & 1) === 1 || this.#errors.has(index);
   }
 
   hasFailed(index: number): boolean {
@@ -102,13 +99,13 @@ export class TrialResults {
     });
     if (result.sums !== undefined) this.sums?.set(index, result.sums);
     if (rung === this.lastRung && !this.has(index)) this.#completed++;
-    this.#rungs[index] = Math.max(rung, this.#rungs[index]!);
+    this.#rungs[index]! |= 1 << rung;
   }
 
   /** Ends a trial at a rung, of which it has figures. */
   prune(index: number, rung: number): void {
-    if (this.#rungs[index] === this.lastRung) this.#completed--;
-    this.#rungs[index] = rung;
+    if (this.has(index)) this.#completed--;
+    this.#rungs[index]! &= (1 << (rung + 1)) - 1;
     this.#isPruned[index] = 1;
     this.#pruned++;
   }
@@ -123,12 +120,12 @@ export class TrialResults {
   forgetIfOther({ index, params }: Trial): void {
     const recalled = this.#recalled.get(index);
     if (recalled === undefined || recalled === JSON.stringify(params)) return;
-    if (this.#rungs[index] === this.lastRung) this.#completed--;
-    this.#rungs[index] = NONE;
+    if (this.has(index)) this.#completed--;
+    this.#rungs[index] = 0;
   }
 
   /** A figure of a trial, NaN if it is undefined. @param rung by default the last one of the trial */
-  figure(index: number, name: TrialFigureName, rung = this.#rungs[index]!): number {
+  figure(index: number, name: TrialFigureName, rung = this.#rungOf(index)): number {
     return this.#figures[rung]![index * WIDTH + PLACES.get(name)!]!;
   }
 
@@ -142,7 +139,7 @@ export class TrialResults {
     const isEnd = rung === this.lastRung ? 0 : 1;
     return this.#indices(
       (index) =>
-        this.#rungs[index] === rung && this.#isPruned[index] === isEnd && !this.hasFailed(index),
+        this.#rungOf(index) === rung && this.#isPruned[index] === isEnd && !this.hasFailed(index),
     );
   }
 
@@ -153,7 +150,7 @@ export class TrialResults {
       const error = this.#errors.get(index);
       if (error !== undefined) yield { ...trial, error };
       else if (this.#isPruned[index] === 1 || this.has(index)) {
-        yield { ...trial, rung: this.#rungs[index]!, metrics: this.metrics(index) };
+        yield { ...trial, rung: this.#rungOf(index), metrics: this.metrics(index) };
       }
     }
   }
@@ -193,6 +190,11 @@ export class TrialResults {
   /** The figures of the last rung of a trial. */
   metrics(index: number): TrialMetrics {
     return metricsFrom((name) => orNull(this.figure(index, name)));
+  }
+
+  /** The last rung of a trial so far; −1 without figures. */
+  #rungOf(index: number): number {
+    return 31 - Math.clz32(this.#rungs[index]!);
   }
 
   #indices(isWanted: (index: number) => boolean): Uint32Array {
