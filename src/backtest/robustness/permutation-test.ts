@@ -39,6 +39,7 @@ export async function searchPermutations(
   const header = JSON.stringify({
     schema: 'service-local/permutations/v1',
     search: search.digest,
+    goal: search.goal,
     seed,
   });
   const log = LineLog.open(

@@ -41,7 +41,7 @@ export interface RobustnessRequest {
 export interface RobustnessPlan {
   readonly search: Search;
   readonly seed: number;
-  /** Identifies the test by its search, seed and blocks, but for the number of permutations. */
+  /** Identifies the test by everything but the number of permutations. */
   readonly digest: string;
 }
 
@@ -86,7 +86,7 @@ export function planRobustness(
   const digest = canonicalDigest({ search: search.digest, blocks: count });
   return {
     seed,
-    digest: canonicalDigest({ search: digest, seed }),
+    digest: canonicalDigest({ search: digest, goal: search.goal, seed }),
     search: {
       ...search,
       setup: { ...search.setup, blocks },

@@ -111,10 +111,15 @@ test('the result is the same with one worker and with three, and other with anot
   expect(other.permutations!.best).not.toEqual(one.permutations!.best);
   expect(other.bootstrap).not.toEqual(one.bootstrap);
   expect(other.overfitting).toEqual(one.overfitting);
-  const mixed = [...GRID, '--seed', '4', '--out', join(directory, 'workers-1-3')];
-  const { code, stderr } = await inProcess(['backtest', 'robustness', noise, ...mixed]);
-  expect(code).toBe(6);
-  expect(stderr).toContain('contains another robustness test');
+  for (const change of [
+    ['--seed', '4'],
+    ['--seed', '3', '--objective', 'calmar'],
+  ]) {
+    const mixed = [...GRID, ...change, '--out', join(directory, 'workers-1-3')];
+    const { code, stderr } = await inProcess(['backtest', 'robustness', noise, ...mixed]);
+    expect(code).toBe(6);
+    expect(stderr).toContain('contains another robustness test');
+  }
 });
 
 test('each run with one change is that of the changed bot', async () => {
