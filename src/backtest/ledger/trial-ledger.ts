@@ -17,12 +17,10 @@ export type TrialCommand = 'backtest' | 'sweep' | 'walk-forward' | 'robustness';
  */
 export class TrialLedger {
   readonly #file: LedgerFile;
-  readonly #clock: () => number;
   #known: KnownTrials | undefined;
 
-  constructor(home: string, clock: () => number = Date.now) {
+  constructor(home: string) {
     this.#file = new LedgerFile(join(home, 'trials', 'ledger.ndjson'));
-    this.#clock = clock;
   }
 
   get path(): string {
@@ -58,7 +56,7 @@ export class TrialLedger {
   /** Records the trials that are not recorded yet. The entry is durable when this returns. */
   record(job: BacktestJob, by: TrialCommand, executed: readonly ExecutedTrial[]): void {
     const lock = job.lock.digest;
-    this.#file.append(this.#clock(), (entries) => {
+    this.#file.append(Date.now(), (entries) => {
       const known = this.#keysOf(lock, entries);
       const trials = new Map<string, ExecutedTrial['sharpe']>();
       for (const { params, sharpe } of executed) {
@@ -74,7 +72,7 @@ export class TrialLedger {
   /** Records a run over its holdout, and returns the holdout with this opening. */
   openHoldout(job: BacktestJob, holdout: Holdout): Holdout {
     const record = openingOf(job, holdout, 'backtest');
-    this.#file.append(this.#clock(), () => record);
+    this.#file.append(Date.now(), () => record);
     return withUse(holdout, this.entries(), record);
   }
 

@@ -1,0 +1,21 @@
+import { expect, test } from 'vitest';
+import { exampleDocument } from '../../src/api/bots.ts';
+import { botSpecSchema, type BotSpec } from '../../src/bots/spec.ts';
+import { proposalProblems } from '../../src/research/proposal-problems.ts';
+
+function specWith(data: object): BotSpec {
+  const document = exampleDocument('kept', 10);
+  const spec = document['spec'] as { readonly data: object };
+  return botSpecSchema.parse({ ...document, spec: { ...spec, data: { ...spec.data, ...data } } });
+}
+
+test.each([
+  ['removed', {}],
+  ['shortened', { holdout: '1mo' }],
+])('a proposal with a %s holdout is a problem', (_, data) => {
+  const kept = specWith({ holdout: '1y' });
+  expect(proposalProblems(kept, specWith(data))).toMatchObject([
+    { pointer: '/spec/data/holdout', code: 'kept_from_proposals' },
+  ]);
+  expect(proposalProblems(kept, kept)).toEqual([]);
+});
