@@ -20,6 +20,7 @@ export type GateFigures = Pick<
   | 'costs'
   | 'exposure'
   | 'benchmark'
+  | 'deflated_sharpe'
   | 'orders'
   | 'ambiguity'
   | 'margin_calls'

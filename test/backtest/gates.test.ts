@@ -24,6 +24,7 @@ function figuresOf(of = goldenRun()): GateFigures {
   return {
     ...figures,
     benchmark: against.benchmark,
+    deflated_sharpe: { probability: 0.4, expected_max_sharpe: 1.1, trials: 12 },
     undefined: { ...figures.undefined, ...against.undefined },
     orders: {
       submitted: 9,
