@@ -102,7 +102,7 @@ function formatTrialCounts(trials: SweepDocument['trials']): string {
   const { total, done, failed, pruned, excluded, skipped } = trials;
   return [
     `${done} of ${total} trials`,
-    ...(skipped > 0 ? [`${skipped} invalid combinations skipped`] : []),
+    ...(skipped > 0 ? [`${formatCountOf(skipped, 'invalid combination')} skipped`] : []),
     ...(pruned > 0 ? [`${pruned} pruned`] : []),
     ...(excluded > 0 ? [`${excluded} excluded by --where`] : []),
     ...(failed > 0 ? [`${failed} failed`] : []),
