@@ -265,7 +265,8 @@ export default defineStrategy({
       const out = join(directory, signal);
       const args = ['backtest', 'walk-forward', heldBot(gate), '-p', 'day=1,2,3', ...SPANS];
       const all = [...args, '--workers', '1', '--out', out, '--json'];
-      const child = spawn(process.execPath, [BIN, ...all], { stdio: 'ignore' });
+      const env = { ...process.env, SERVICE_LOCAL_HOME: join(directory, 'home') };
+      const child = spawn(process.execPath, [BIN, ...all], { env, stdio: 'ignore' });
       const exit = once(child, 'exit');
       await linesAppear(join(out, 'windows/02/trials.ndjson'), 3);
       child.kill(signal);
