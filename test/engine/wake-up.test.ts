@@ -134,7 +134,7 @@ describe.each(RULES)('a bot that acts only when $name', (rule) => {
   it('has the same events with own, declared and shared indicators, and with wakeOn', () => {
     let saved = 0;
     let submitted = 0;
-    for (const drawn of some(250, generatedBots())) {
+    for (const drawn of some(160, generatedBots())) {
       const own = botOf(drawn, rule, 'own');
       const declared = botOf(drawn, rule, 'declared');
       const waking = botOf(drawn, rule, 'declared');

@@ -81,7 +81,7 @@ const halt = (...args: string[]): Promise<Result> =>
     env: { ...server.env, SERVICE_LOCAL_TOKEN: authorization.replace('Bearer ', '') },
   });
 
-const SESSIONS = 5;
+const SESSIONS = 3;
 /** One bar of a day per second. */
 const PACE = 20;
 
