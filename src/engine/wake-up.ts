@@ -44,7 +44,7 @@ export class WakeUp {
     if (this.#marks.length < count) {
       this.#fours = new Uint32Array(2 * Math.ceil(count / 8));
       this.#marks = new Uint8Array(this.#fours.buffer);
-      this.#due = new Int32Array(count + 1);
+      this.#due = new Int32Array(this.#marks.length + 1);
     }
     const marks = this.#marks;
     const fours = this.#fours;

@@ -209,6 +209,27 @@ describe.each([
   });
 });
 
+it('a strategy is called at each step that is due, however many are taken at once after a single one', () => {
+  const called: number[] = [];
+  const engine = new Engine({
+    instruments: [
+      { symbol: 'X', bars: bars(Array.from({ length: 9 }, () => [6, 6, 6, 6] as const)) },
+    ],
+    strategy: defineStrategy({
+      name: 'sleeper',
+      description: 'Records when it is called.',
+      params: {},
+      wakeOn: () => every(1),
+      create: ({ instruments: [x] }) => ({ onBar: () => called.push(x!.count - 1) }),
+    }),
+    params: {},
+    config: ENGINE_DEFAULTS,
+  });
+  engine.advance(1);
+  engine.advance(8);
+  expect(called).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8]);
+});
+
 it('a strategy is called after a fill, an expiry and a rejection, but not for what it did itself', () => {
   const called: number[] = [];
   const strategy = defineStrategy({
