@@ -51,6 +51,8 @@ export const test = {
     SERVICE_LOCAL_TEST_SEED: '1',
   },
   setupFiles: 'properties.ts',
+  // Tests create many objects that do not live long, for which the default of 16 MiB is small.
+  execArgv: ['--max-semi-space-size=64'],
 };
 
 export const alias = { tweetnacl: fileURLToPath(import.meta.resolve('./lease/native-ed25519.ts')) };

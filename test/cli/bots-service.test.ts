@@ -15,7 +15,7 @@ import { newWorld, type World } from '../identity/people.ts';
 import { serveHere, type ServerHere } from '../server/running.ts';
 import { inProcess } from './in-process.ts';
 import { createTerminal } from './terminal.ts';
-import { BIN, type Result } from './service-local.ts';
+import { BASIC_ENV, BIN, type Result } from './service-local.ts';
 
 let world: World;
 let server: ServerHere;
@@ -327,7 +327,7 @@ describe('a bot with a history', () => {
 
 test('follows events through a restart of the server, one JSON object per line', async () => {
   await newBot('followed');
-  const env = { ...server.env, SERVICE_LOCAL_TOKEN: token, PATH: process.env['PATH'] };
+  const env = { ...BASIC_ENV, ...server.env, SERVICE_LOCAL_TOKEN: token };
   const words = ['bots', 'events', 'followed', '--follow', '--json', '--kind', 'version.created'];
   const child = spawn(process.execPath, [BIN, ...words], { env });
   const ended = new Promise<NodeJS.Signals | null>((resolve) =>

@@ -5,8 +5,8 @@ import type { Context, Io } from '../../src/cli/verb.ts';
 import { verb as init } from '../../src/cli/verbs/init.ts';
 import { directoryWith, VALID } from '../bots/specs.ts';
 import { inProcess } from './in-process.ts';
+import { serviceLocal, type Result } from './service-local.ts';
 import { createTerminal } from './terminal.ts';
-import { serviceLocal } from './service-local.ts';
 
 const NO_OPTIONS = {
   name: undefined,
@@ -23,6 +23,17 @@ const NO_OPTIONS = {
 const EXAMPLES = join(import.meta.dirname, '../../examples');
 
 const SPX = 'date,open,high,low,close,volume\n2000-01-03,1,2,1,2,10\n2020-04-17,1,2,1,2,10\n';
+
+/** Runs `validate` in this process, which must be in the directory to which paths of files are relative. */
+async function validateIn(cwd: string, ...args: string[]): Promise<Result> {
+  const before = process.cwd();
+  process.chdir(cwd);
+  try {
+    return await inProcess(['validate', ...args], { cwd });
+  } finally {
+    process.chdir(before);
+  }
+}
 
 describe('validate', () => {
   it('prints problems of all parts at once: spec, strategy, risk, metrics, models and data', async () => {
@@ -53,7 +64,7 @@ export default defineStrategy({
 `,
       'spx.csv': `${SPX.replace('2020', '2001')}2001-04-18,1,1,2,1,1\n2001-04-19,x,1,1,1,1\n`,
     });
-    const { code, stdout, stderr } = await serviceLocal(['validate', 'bot.yaml'], { cwd });
+    const { code, stdout, stderr } = await validateIn(cwd, 'bot.yaml');
     const lines = stdout.trimEnd().split('\n');
     expect(lines.map((line) => line.replace(`${cwd}/`, '').split(' ').slice(0, 3))).toEqual([
       ['bot.yaml:3:36', '/metadata/slug', 'invalid_value'],
@@ -79,7 +90,7 @@ export default defineStrategy({
     expect(stderr).not.toContain('note:');
     expect(stderr).toContain('error invalid_spec: 17 problems in 1 of 1 file');
     expect(code).toBe(3);
-    const json = await serviceLocal(['validate', 'bot.yaml', '--json'], { cwd });
+    const json = await validateIn(cwd, 'bot.yaml', '--json');
     expect(json.code).toBe(3);
     const [report] = (JSON.parse(json.stdout) as { files: { problems: object[] }[] }).files;
     expect(report!.problems).toHaveLength(17);
@@ -98,12 +109,12 @@ export default defineStrategy({
       'beyond.yaml': VALID.replace('2000-01-03', '1990-01-01'),
       'spx.csv': readFileSync(join(EXAMPLES, 'data/sp500-daily.csv'), 'utf8'),
     });
-    const none = await serviceLocal(['validate', 'none.yaml'], { cwd });
+    const none = await validateIn(cwd, 'none.yaml');
     expect(none.stdout).toMatch(
       /^none\.yaml:7:18 \/spec\/data\/source invalid_data .* has no rows from 2021-01-01: it begins/,
     );
     expect(none.code).toBe(3);
-    const beyond = await serviceLocal(['validate', 'beyond.yaml'], { cwd });
+    const beyond = await validateIn(cwd, 'beyond.yaml');
     expect(beyond).toMatchObject({ code: 0, stdout: 'beyond.yaml: valid\n' });
     expect(beyond.stderr).toContain(
       'note: beyond.yaml: The window extends beyond the data: from is 1990-01-01, but the first bar',
@@ -118,7 +129,7 @@ export default defineStrategy({
       'spx.csv': SPX,
     });
     const files = ['good.yaml', 'bad.yaml', 'broken.yaml', 'none.yaml'];
-    const { code, stdout, stderr } = await serviceLocal(['validate', ...files], { cwd });
+    const { code, stdout, stderr } = await validateIn(cwd, ...files);
     const lines = stdout.trimEnd().split('\n');
     expect(lines.map((line) => line.split(' ').slice(0, 3).join(' '))).toEqual([
       'good.yaml: valid',
@@ -136,7 +147,7 @@ export default defineStrategy({
 
   it('prints one document with --json', async () => {
     const cwd = directoryWith({ 'bot.yaml': VALID.replace('SPX]', 'SPX, SPX]') });
-    const { code, stdout } = await serviceLocal(['validate', '--json', 'bot.yaml'], { cwd });
+    const { code, stdout } = await validateIn(cwd, '--json', 'bot.yaml');
     const { files } = JSON.parse(stdout) as { files: { problems: { code: string }[] }[] };
     expect(files).toMatchObject([{ file: 'bot.yaml', valid: false, hash: null }]);
     expect(files[0]!.problems).toContainEqual({
@@ -157,7 +168,7 @@ export default defineStrategy({
       'own.yaml': VALID.replace(strategy, '{module: ./own.ts}'),
       'own.ts': 'export const forgotten = 1;\n',
     });
-    const { stdout } = await serviceLocal(['validate', 'bot.yaml', 'own.yaml'], { cwd });
+    const { stdout } = await validateIn(cwd, 'bot.yaml', 'own.yaml');
     expect(stdout).toMatch(/^bot\.yaml:7:18 \/spec\/data\/source data_not_found the catalogue/m);
     expect(stdout).toMatch(/^own\.yaml:7:18 \/spec\/data\/source data_not_found no such file/m);
     expect(stdout).toMatch(/^own\.yaml:8:22 \/spec\/strategy\/module invalid_strategy .*own\.ts/m);
@@ -169,10 +180,7 @@ export default defineStrategy({
       '  deployment: {target: k8s}\n  agents: [{role: b}]\n  metrics:',
     );
     const cwd = directoryWith({ 'bot.yaml': spec, 'plain.yaml': VALID, 'spx.csv': SPX });
-    const { code, stdout, stderr } = await serviceLocal(
-      ['validate', '--json', 'bot.yaml', 'plain.yaml'],
-      { cwd },
-    );
+    const { code, stdout, stderr } = await validateIn(cwd, '--json', 'bot.yaml', 'plain.yaml');
     const note = 'kind: research, agents, deployment: a backtest does not use this';
     expect(code).toBe(0);
     expect(stderr).toContain(`note: bot.yaml: ${note}\n`);

@@ -12,7 +12,7 @@ import { isAtLength } from '../length.ts';
 import { tradingDocument } from '../server/trader.ts';
 import { fillCatalogue } from '../fleet/tasks/market.ts';
 import { inProcess } from './in-process.ts';
-import { BIN, type Result } from './service-local.ts';
+import { BASIC_ENV, BIN, type Result } from './service-local.ts';
 
 /** Plays 100 days in six seconds. */
 const SPEED = String(86_400 * 17);
@@ -79,7 +79,7 @@ test.runIf(isAtLength)(
       process.execPath,
       [BIN, 'bots', 'paper', 'start', 'days', '--speed', SPEED],
       {
-        env: { PATH: process.env['PATH'], ...environment() },
+        env: { ...BASIC_ENV, ...environment() },
         stdio: ['ignore', 'ignore', 'pipe'],
       },
     );

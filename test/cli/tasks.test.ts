@@ -11,7 +11,7 @@ import { newWorld, type World } from '../identity/people.ts';
 import { startServer, type RunningServer } from '../server/running.ts';
 import { documentOn, fillCatalogue } from '../fleet/tasks/market.ts';
 import { inProcess } from './in-process.ts';
-import { BIN, type Result } from './service-local.ts';
+import { BASIC_ENV, BIN, type Result } from './service-local.ts';
 
 const WAITING = /^waiting for task ([\w-]{36}); Ctrl-C leaves it running\n/;
 
@@ -107,7 +107,7 @@ test('a failed backtest reports the cause, and an invalid one is not started', a
 test('Ctrl-C stops the waiting, which can be resumed later', async () => {
   await newBot('left', 'LONG', '1m');
   const waiting = spawn(process.execPath, [BIN, 'bots', 'backtest', 'left'], {
-    env: { PATH: process.env['PATH'], ...environment() },
+    env: { ...BASIC_ENV, ...environment() },
     stdio: ['ignore', 'ignore', 'pipe'],
   });
   const closed = once(waiting, 'close');

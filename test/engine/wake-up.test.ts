@@ -220,7 +220,7 @@ it('a strategy is called at each step that is due, however many are taken at onc
       description: 'Records when it is called.',
       params: {},
       wakeOn: () => every(1),
-      create: ({ instruments: [x] }) => ({ onBar: () => called.push(x!.count - 1) }),
+      create: ({ instruments: [x] }) => ({ onBar: () => called.push(x.count - 1) }),
     }),
     params: {},
     config: ENGINE_DEFAULTS,

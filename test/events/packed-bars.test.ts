@@ -277,11 +277,11 @@ describe.each(DATABASES)('packed bars on %s', (kind) => {
     const before = await countPacked();
     const bytesBefore = await eventBytes();
     const [one, other] = [await newBot(), await newBot()];
-    const batches = batchesOf(quiet(2000));
+    const batches = batchesOf(quiet(1000));
     await record(one, batches);
     await record(other, batches);
-    expect((await countPacked()) - before).toBe(4000);
-    expect(((await eventBytes()) - bytesBefore) / 4000).toBeLessThanOrEqual(160);
+    expect((await countPacked()) - before).toBe(2000);
+    expect(((await eventBytes()) - bytesBefore) / 2000).toBeLessThanOrEqual(160);
     const { rows } = await readRows(storage.read, one, { after_seq: 0, limit: 10_000 });
     for (const row of rows) expect(row.hash).toBe(hashOf(row));
   });

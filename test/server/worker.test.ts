@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { Task } from '../../src/api/tasks.ts';
 import { createLog } from '../../src/base/log.ts';
 import { startServer as startInProcess } from '../../src/server/server.ts';
@@ -33,17 +33,21 @@ describe('workers', () => {
     workers.push(await startWorker(database, args()));
   };
 
-  beforeEach(async () => {
+  beforeAll(async () => {
     database = await newTables('postgres');
     storage = await openStorage(database.location);
     authorization = await addTrader(storage, Date.now());
     workers = [];
-    const starting = startServer(database, [...args(), '--server-tasks', 'false']);
-    await Promise.all([addWorker(), addWorker()]);
-    server = await starting;
+    server = await startServer(database, [...args(), '--server-tasks', 'false']);
+    await send('POST', '/bots', { document: tradingDocument('long', 'LONG', '1m', 5) });
+  });
+  beforeEach(async () => {
+    // Tests end workers.
+    const missing = Array.from({ length: 2 - workers.length }, addWorker);
+    await Promise.all(missing);
   });
 
-  afterEach(async () => {
+  afterAll(async () => {
     await Promise.all([server, ...workers].map((process) => process.kill()));
     await storage.close();
     await database.remove();
@@ -107,21 +111,6 @@ describe('workers', () => {
     return result.hashes.events;
   };
 
-  const makeLong = () =>
-    send('POST', '/bots', { document: tradingDocument('long', 'LONG', '1m', 5) });
-
-  it('run tasks that servers leave to them, and continue the tasks of a worker that dies', async () => {
-    await makeLong();
-    const backtest = await killOneAtBacktest();
-    expect(await ended(backtest)).toMatchObject({ status: 'success', attempts: 2 });
-    const [last] = workers;
-    expect(await last!.stop()).toBe(0);
-    workers = [];
-    expect(last!.log()).toMatch(/^running tasks of PostgreSQL localhost/m);
-    expect(last!.log()).not.toContain('error');
-    expect(server.log()).not.toContain('dead');
-  });
-
   it('export the alerts of their sessions and their latency in their own metrics', async () => {
     const document = tradingDocument('limited', 'SPX', '1d', 1);
     const { spec } = document as { readonly spec: { readonly risk: object } };
@@ -153,8 +142,18 @@ describe('workers', () => {
     expect(fast).toBe(count);
   });
 
+  it('run tasks that servers leave to them, and continue the tasks of a worker that dies', async () => {
+    const backtest = await killOneAtBacktest();
+    expect(await ended(backtest)).toMatchObject({ status: 'success', attempts: 2 });
+    const [last] = workers;
+    expect(await last!.stop()).toBe(0);
+    workers = [];
+    expect(last!.log()).toMatch(/^running tasks of PostgreSQL localhost/m);
+    expect(last!.log()).not.toContain('error');
+    expect(server.log()).not.toContain('dead');
+  });
+
   it.runIf(isAtLength)('share sessions, and take over from those that stop', async () => {
-    await makeLong();
     await send('POST', '/bots', { document: tradingDocument('days', 'SPX', '1d', 1) });
     // 100 days in 8 seconds: no session must end before its worker does.
     const start = () =>
