@@ -1,5 +1,5 @@
-import { readdirSync, readFileSync, statSync } from 'node:fs';
-import { basename, dirname, resolve } from 'node:path';
+import { readFileSync, statSync } from 'node:fs';
+import { dirname, resolve } from 'node:path';
 import { closest } from '../base/closest.ts';
 import type { DeclareIndicators } from '../engine/declared-indicators.ts';
 import { paramFromText, resolveParams } from '../engine/params.ts';
@@ -8,7 +8,6 @@ import { BUILT_IN_STRATEGIES } from '../engine/strategies/built-in.ts';
 import type { Strategy } from '../engine/strategy.ts';
 import { ServiceError, type Problem } from '../base/errors.ts';
 import { isSystemError } from '../base/system-errors.ts';
-import { isCatalogued } from '../market/catalogue.ts';
 import type { ColumnNames } from '../market/header.ts';
 import { parseWindowOptions } from '../market/bar-time.ts';
 import { MOST_MODEL_BYTES, tooLarge, type Model } from './models/model.ts';
@@ -21,7 +20,8 @@ import {
   type Path,
   type SourceDocument,
 } from './document.ts';
-import { fieldsOf, listOf } from './fields.ts';
+import { dataFiles, fileNear, missingData, sourcesNamed, type DataSource } from './data-sources.ts';
+import { fieldsOf } from './fields.ts';
 import { invalidSpec, withChanges, type HostedSpec } from './hosted.ts';
 import { readModels, withDigests, type FileOf } from './model-checks.ts';
 import { inOrder, parseSpec, readSpec, withoutEchoes } from './parse.ts';
@@ -71,14 +71,6 @@ export interface BotCheck {
   readonly failure: ServiceError | undefined;
   /** Models that could be read, even if there are problems. */
   readonly models: readonly Model[];
-}
-
-export interface DataSource {
-  readonly symbol: string;
-  /** Location of the address in the spec. */
-  readonly at: Path;
-  /** Absolute path or `catalog://NAME`. */
-  readonly address: string;
 }
 
 /**
@@ -309,59 +301,6 @@ function checkOwnStrategy(
   }
 }
 
-/** Data sources of a document that may have problems. */
-function sourcesNamed({ value }: SourceDocument, directory: string): DataSource[] {
-  const { universe, data } = fieldsOf(fieldsOf(value).spec);
-  const { source, sources } = fieldsOf(data);
-  const [first] = listOf(fieldsOf(universe).symbols);
-  const named: readonly (readonly [symbol: unknown, field: Path, address: unknown])[] = [
-    [first ?? 'data', ['source'], source],
-    ...Object.entries(fieldsOf(sources)).map(
-      ([symbol, address]) => [symbol, ['sources', symbol], address] as const,
-    ),
-  ];
-  return named.flatMap(([symbol, field, address]) =>
-    typeof address !== 'string' || address === ''
-      ? []
-      : [
-          {
-            symbol: String(symbol),
-            at: ['spec', 'data', ...field],
-            address: addressOf(address, directory),
-          },
-        ],
-  );
-}
-
-function dataFiles(spec: BotSpec, directory: string): Record<string, string> {
-  const { universe, data } = spec.spec;
-  const sources = universe.symbols.map((symbol): [string, string] => [
-    symbol,
-    addressOf(data.source ?? data.sources![symbol]!, directory),
-  ]);
-  return Object.fromEntries(sources);
-}
-
-/** Catalogue addresses stay as they are: the reader of the data knows the catalogue's directory. */
-function addressOf(source: string, directory: string): string {
-  return isCatalogued(source) ? source : resolve(directory, source);
-}
-
-function missingData({ address, at }: DataSource, document: SourceDocument): Problem[] {
-  if (isCatalogued(address)) return [];
-  const found = statSync(address, { throwIfNoEntry: false });
-  if (found?.isFile()) return [];
-  const meant =
-    found === undefined
-      ? fileNear(address, document.written(at) ?? address, DATA_EXTENSION)
-      : undefined;
-  const message =
-    found === undefined
-      ? `no such file: ${address}`
-      : `${address} is ${found.isDirectory() ? 'a directory' : 'not a regular file'}; name a CSV or Parquet file`;
-  return [document.problem(at, { code: 'data_not_found', message, ...optional(meant) })];
-}
-
 /** Reads model files with paths relative to the directory of a spec. */
 export function modelFiles(directory: string): FileOf {
   return (path) => {
@@ -379,24 +318,4 @@ export function modelFiles(directory: string): FileOf {
       return { code, message: `no such file: ${file}`, ...meant };
     }
   };
-}
-
-const DATA_EXTENSION = /\.(?:csv|parquet)(?:\.gz)?$/i;
-
-/**
- * Finds a file in the directory of `path` whose name is similar, extensions aside. The result has the
- * directory part of `authored`, the path in the spec.
- */
-function fileNear(path: string, authored: string, extension: RegExp): string | undefined {
-  try {
-    const stemOf = (name: string): string => name.replace(extension, '');
-    const names = readdirSync(dirname(path), { withFileTypes: true })
-      .filter((entry) => !entry.isDirectory() && extension.test(entry.name))
-      .map(({ name }) => name);
-    const stem = closest(stemOf(basename(path)), names.map(stemOf));
-    const name = names.find((one) => stemOf(one) === stem);
-    return name && authored.slice(0, -basename(path).length) + name;
-  } catch {
-    return undefined;
-  }
 }
