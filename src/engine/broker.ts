@@ -1,3 +1,4 @@
+import type { LoneTargets } from './execution/lone-targets.ts';
 import type { OrderExecution } from './execution/order-execution.ts';
 import type { Instrument } from './instrument.ts';
 import type { MarginCalls } from './margin.ts';
@@ -21,6 +22,7 @@ export class StrategyBroker implements Broker {
   readonly #gate: RiskGate;
   readonly #margin: MarginCalls | undefined;
   readonly #execution: OrderExecution;
+  readonly #lone: LoneTargets | undefined;
 
   constructor(
     run: RunState,
@@ -28,12 +30,14 @@ export class StrategyBroker implements Broker {
     gate: RiskGate,
     margin: MarginCalls | undefined,
     execution: OrderExecution,
+    lone: LoneTargets | undefined,
   ) {
     this.#run = run;
     this.#book = book;
     this.#gate = gate;
     this.#margin = margin;
     this.#execution = execution;
+    this.#lone = lone;
     Object.freeze(this);
   }
 
@@ -70,7 +74,10 @@ export class StrategyBroker implements Broker {
     const estimate = this.#run.portfolio.unitsToTarget(index, weight, close);
     // There is no estimate before the first bar. The side is final when the order is sized.
     const side = (Number.isNaN(estimate) ? weight : estimate) < 0 ? 'sell' : 'buy';
-    const order = this.#enter({ instrument, side, quantity: Number.NaN, weight });
+    const fields = { instrument, side, quantity: Number.NaN, weight } as const;
+    const lone = this.#lone?.place(fields, estimate);
+    if (lone !== undefined) return viewOf(lone);
+    const order = this.#enter(fields);
     if (order.status === 'working') this.#replaceTargets(order);
     return viewOf(order);
   }

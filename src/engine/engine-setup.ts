@@ -27,7 +27,7 @@ export interface EngineSetup<P extends Params = Params> {
   readonly config: EngineConfig;
   /** Memory to reuse, of a run whose result is no longer needed; new memory by default. */
   readonly memory?: EngineMemory | undefined;
-  /** Whether the journal of the result has events; by default, it has. Without, they are only counted. */
+  /** Whether the result has a journal with events, which is the default; otherwise, it is empty. */
   readonly keepsEvents?: boolean | undefined;
   /** Rules of the venue that executes the orders; by default, bars fill them. */
   readonly venue?: VenueRules | undefined;

@@ -1,6 +1,7 @@
 import { StrategyBroker } from './broker.ts';
 import type { Bars } from '../market/bars.ts';
 import type { EngineSetup } from './engine-setup.ts';
+import { allowsLoneTargets, LoneTargets } from './execution/lone-targets.ts';
 import type { OrderExecution } from './execution/order-execution.ts';
 import { SimulatedExecution } from './execution/simulated-execution.ts';
 import { VenueExecution } from './execution/venue-execution.ts';
@@ -63,8 +64,10 @@ export class Engine {
     this.#run = run;
     this.#setup = setup;
     this.#margin = config.account.model === 'margin' ? new MarginCalls(run, book) : undefined;
-    this.#execution = this.venue ?? new SimulatedExecution(run, book, gate, sizing);
-    this.#broker = new StrategyBroker(run, book, gate, this.#margin, this.#execution);
+    const isSimple = venue === undefined && allowsLoneTargets(config, run.instruments.length);
+    const lone = isSimple ? new LoneTargets(run, book, gate) : undefined;
+    this.#execution = this.venue ?? new SimulatedExecution(run, book, gate, sizing, lone);
+    this.#broker = new StrategyBroker(run, book, gate, this.#margin, this.#execution, lone);
   }
 
   get run(): RunView {

@@ -43,7 +43,7 @@ export class EquityCurve {
     for (let step = 0; step < count; step += 1) this.record(step);
   }
 
-  /** Adds the value of the step, which the caller has written: a number that is passed may be allocated. */
+  /** Adds the value of the step. The caller writes it first, since passing a number may allocate memory. */
   record(step: number): void {
     const value = this.values[step]!;
     if (value >= this.peak) this.#rise(step);
@@ -62,7 +62,7 @@ export class EquityCurve {
   /**
    * Adds the value of cash and a position at the closes of the steps from `step` up to `end`.
    *
-   * @returns the step after the last one that was added, which is the first one without equity, if any.
+   * @returns the step after the last one that was added. None is added after one without equity.
    */
   mark(step: number, end: number, cash: number, position: number, close: Float64Array): number {
     const { values } = this;

@@ -137,23 +137,22 @@ export class Journal implements JournalRows {
   readonly #symbols: readonly string[];
   readonly #rows: Rows;
 
-  constructor(symbols: readonly string[], rows: Rows) {
+  constructor(symbols: readonly string[], memory: EngineMemory, rows = new Rows(WIDTH, memory)) {
     this.#symbols = symbols;
     this.#rows = rows;
   }
 
-  /** @param keepsEvents whether events can be read; otherwise, they are only counted. */
-  static start(symbols: readonly string[], memory: EngineMemory, keepsEvents: boolean): Journal {
-    return new Journal(symbols, new Rows(WIDTH, memory, keepsEvents));
+  static read({ symbols, rows }: JournalData): JournalRows {
+    return new Journal(symbols, new EngineMemory(), Rows.from(WIDTH, rows));
   }
 
-  static read({ symbols, rows }: JournalData): JournalRows {
-    return new Journal(symbols, Rows.from(WIDTH, rows));
+  static empty(symbols: readonly string[]): JournalRows {
+    return Journal.read({ symbols, rows: { chunks: [], count: 0 } });
   }
 
   /** Joins journals of consecutive runs over the same symbols, and continues the numbers of their orders. */
   static join(journals: readonly JournalRows[]): JournalRows {
-    const joined = Journal.start(journals[0]?.data.symbols ?? [], new EngineMemory(), true);
+    const joined = new Journal(journals[0]?.data.symbols ?? [], new EngineMemory());
     let before = 0;
     for (const { data } of journals) {
       let orders = 0;

@@ -13,18 +13,15 @@ export interface RowsData {
 export class Rows {
   readonly #width: number;
   readonly #memory: EngineMemory;
-  readonly #keepsAll: boolean;
   readonly #chunks: Float64Array[] = [];
   #count = 0;
   #offset = 0;
   /** Chunk that contains the last row. */
   chunk: Float64Array = new Float64Array(0);
 
-  /** @param keepsAll whether rows are kept; otherwise each overwrites the one before. */
-  constructor(width: number, memory: EngineMemory, keepsAll = true) {
+  constructor(width: number, memory: EngineMemory) {
     this.#width = width;
     this.#memory = memory;
-    this.#keepsAll = keepsAll;
   }
 
   /** Rows for reading only. */
@@ -46,13 +43,13 @@ export class Rows {
 
   /** Adds a row with undefined content. Returns its offset in `chunk`. */
   append(): number {
-    this.#count += 1;
-    if (this.#keepsAll) this.#offset += this.#width;
+    this.#offset += this.#width;
     if (this.#offset + this.#width > this.chunk.length) {
       this.chunk = this.#memory.chunk();
       this.#chunks.push(this.chunk);
       this.#offset = 0;
     }
+    this.#count += 1;
     return this.#offset;
   }
 

@@ -4,6 +4,7 @@ import { parseTimeframe } from '../market/timeframe.ts';
 import { calendarOf, type TradingCalendar } from '../market/trading-calendar.ts';
 import type { EngineConfig } from './config.ts';
 import type { EngineSetup } from './engine-setup.ts';
+import { EventCounter } from './event-counter.ts';
 import { EquityCurve } from './equity-curve.ts';
 import { hideBar, Instrument, lengthen, showBar } from './instrument.ts';
 import { Journal } from './journal.ts';
@@ -39,7 +40,7 @@ export class RunState {
   /** Bars of each instrument, after those before the run, which only declared indicators see. */
   readonly withWarmUp: Bars[];
   readonly portfolio: Portfolio;
-  readonly journal: Journal;
+  readonly journal: Journal | EventCounter;
   /** Account currency, before the first step. */
   readonly initialCash: number;
   /** Oldest first. During a step, it may contain orders that have ended. */
@@ -105,7 +106,7 @@ export class RunState {
     if (opening !== undefined) this.portfolio.open(opening);
     this.initialCash = opening === undefined ? config.cash : this.portfolio.equity();
     this.curve = new EquityCurve(this.initialCash, this.times, memory.equity(this.stepCount));
-    this.journal = Journal.start(symbols, memory, keepsEvents);
+    this.journal = keepsEvents ? new Journal(symbols, memory) : new EventCounter();
   }
 
   /** Opening instant of the current step, ms. */
@@ -281,7 +282,9 @@ export class RunState {
       get trades() {
         return (trades ??= portfolio.closedTrades());
       },
-      tradeOutcomes: portfolio.closedOutcomes(),
+      get tradeOutcomes() {
+        return portfolio.closedOutcomes();
+      },
       openTrades: portfolio.openTrades(lastTime, steps - 1),
       orders: { ...counts, working: this.working.length, rejected, denied },
       fees: portfolio.fees,
@@ -292,7 +295,7 @@ export class RunState {
       ambiguousBars: this.ambiguousBars,
       marginCalls: this.marginCalls,
       ruinedAt: this.ruinedAt,
-      journal: this.journal,
+      journal: this.journal instanceof Journal ? this.journal : Journal.empty(this.symbols),
     };
   }
 

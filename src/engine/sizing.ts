@@ -1,7 +1,7 @@
 import { affordableQuantity, feeOf } from './costs.ts';
 import type { OrderReason } from './orders/order.ts';
 import { isTarget, signOf, type WorkingOrder } from './orders/working-order.ts';
-import type { Exposure } from './risk/exposure.ts';
+import { DUST, type Exposure } from './risk/exposure.ts';
 import type { RunState } from './run-state.ts';
 
 /**
@@ -33,7 +33,7 @@ export class Sizing {
     if (isSizing) {
       const delta = portfolio.unitsToTarget(index, order.weight, price);
       // A rounding error of a division or of the remaining cash is no reason to trade.
-      this.#dust = 1e-9 * Math.max(Math.abs(position), Math.abs(position + delta));
+      this.#dust = DUST * Math.max(Math.abs(position), Math.abs(position + delta));
       this.wanted = Math.abs(delta);
       order.side = delta < 0 ? 'sell' : 'buy';
     }

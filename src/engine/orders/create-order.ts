@@ -14,6 +14,8 @@ export interface OrderFields extends RequestFields {
   readonly isLiquidation?: boolean;
 }
 
+const NO_EXITS: readonly WorkingOrder[] = [];
+
 /** A new order with the status `working`, which neither a limit nor a venue has seen. */
 export function createOrder(
   id: number,
@@ -51,7 +53,7 @@ export function createOrder(
     triedAt: -1,
     reference: Number.NaN,
     isCheckedAtFill: !Number.isNaN(weight) || Number.isNaN(instrument.close),
-    exits: [],
+    exits: NO_EXITS,
     permit: undefined,
     farthest: undefined,
     isLiquidation: fields.isLiquidation ?? false,

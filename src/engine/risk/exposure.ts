@@ -3,8 +3,8 @@ import type { VenueTerms } from '../execution/venue-terms.ts';
 import { isTarget, isUnsizedTarget, type WorkingOrder } from '../orders/working-order.ts';
 import type { RunState } from '../run-state.ts';
 
-/** Share of a position below which a difference is a rounding error. */
-const DUST = 1e-9;
+/** Share of a position, or of a target, below which a difference is a rounding error. */
+export const DUST = 1e-9;
 const NONE: readonly WorkingOrder[] = [];
 
 interface Reach {
@@ -56,9 +56,13 @@ export class Exposure {
   farthest(order: WorkingOrder, delta: number, beside: readonly WorkingOrder[]): number {
     const { index } = order.instrument;
     const isFinal = isTarget(order);
+    const isAlone = beside.length === 0 || (beside.length === 1 && beside[0] === order);
+    const position = this.#run.portfolio.positions[index]!;
+    if (isFinal && isAlone)
+      return this.#isLongOnly ? Math.max(0, position + delta) : position + delta;
     const side = delta < 0 ? 'sell' : 'buy';
     const sign = delta < 0 ? -1 : 1;
-    let from = this.#run.portfolio.positions[index]! + (isFinal ? delta : 0);
+    let from = position + (isFinal ? delta : 0);
     for (const other of isFinal ? NONE : beside) {
       const counts = isOpen(other, index) && other !== order && isUnsizedTarget(other);
       if (!counts) continue;
@@ -67,7 +71,6 @@ export class Exposure {
       if ((goal - from) * sign > 0) from = goal;
     }
     let units = isFinal ? 0 : Math.abs(delta);
-    const isAlone = beside.length === 0 || (beside.length === 1 && beside[0] === order);
     if (!isAlone) {
       const others = isFinal ? beside.filter((other) => !isTarget(other)) : beside;
       units = pendingUnits(others, index, side, { own: { order, units } });
@@ -163,8 +166,10 @@ export class Exposure {
 
   /** Number of instruments that are held or may become held, including `index`. */
   instrumentsWith(index: number): number {
+    const { instruments } = this.#run;
+    if (instruments.length === 1) return 1;
     let count = 0;
-    for (const { index: other } of this.#run.instruments) {
+    for (const { index: other } of instruments) {
       const isActive =
         other === index ||
         this.#isHeld(other) ||

@@ -44,6 +44,10 @@ export class Permits {
     return [...this.#open.values()];
   }
 
+  get hasOpen(): boolean {
+    return this.#open.size > 0;
+  }
+
   grant(permit: Permit): void {
     const isUsed = this.used.some(({ override_id }) => override_id === permit.override_id);
     if (!isUsed) this.#open.set(permit.override_id, permit);

@@ -22,6 +22,10 @@ export class PriceCollar {
     this.#references = hasCollar ? run.instruments.map(() => new ReferencePrice(this.#bps)) : [];
   }
 
+  get isActive(): boolean {
+    return this.#references.length > 0;
+  }
+
   /** The price that prices of the instrument are measured from now. */
   referenceOf({ index, close }: Instrument): number {
     const reference = this.#references[index];
@@ -31,7 +35,7 @@ export class PriceCollar {
 
   /** Fixes the reference of an order that has no limit, as of now. */
   anchor(order: WorkingOrder): void {
-    if (this.#references.length === 0) return;
+    if (!this.isActive) return;
     if (order.type === 'market') order.reference = this.referenceOf(order.instrument);
     else if (order.type === 'stop' || order.type === 'trailing_stop') order.reference = order.stop;
   }

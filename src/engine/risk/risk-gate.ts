@@ -128,7 +128,7 @@ export class RiskGate {
   limitDenial(order: WorkingOrder, delta: number, price: number): OrderReason | undefined {
     const reason = this.#brokenLimit(order, delta, price, order.permit);
     if (reason !== undefined) {
-      if (order.permit !== undefined || this.permits.open.length === 0) return reason;
+      if (order.permit !== undefined || !this.permits.hasOpen) return reason;
       const proposal = proposalOf(order, delta, price);
       const permit = this.permits.find(reason, proposal);
       if (permit === undefined) return reason;
@@ -149,6 +149,44 @@ export class RiskGate {
     const isDue = order.isCheckedAtFill && order.filled === 0;
     if (!isDue && !(this.#hasLimits && this.#exposure.goesFarther(order, delta))) return undefined;
     return this.limitDenial(order, delta, price);
+  }
+
+  /** Whether the limits of the configuration alone decide about orders now. */
+  get hasOnlyLimits(): boolean {
+    return (
+      this.#optional === undefined &&
+      this.#thresholds === undefined &&
+      this.#denying === undefined &&
+      !this.permits.hasOpen &&
+      !this.collar.isActive
+    );
+  }
+
+  /**
+   * `denial` of a new target, or `denialAtFill` of one that has begun to trade, while it is the only order
+   * of a cash account with one instrument and `hasOnlyLimits` is true.
+   */
+  denialOfLone(order: WorkingOrder, delta: number, price: number): OrderReason | undefined {
+    const { config, portfolio, times, step } = this.#run;
+    const isNew = order.session === -1;
+    if (isNew) {
+      const overRate = this.#rate.denial(times[step]!);
+      if (overRate !== undefined) return overRate;
+      if (order.weight < 0) return 'short_not_allowed';
+    }
+    if (!this.#hasLimits) return undefined;
+    const intent = this.#intent;
+    intent.farthest = Math.max(0, portfolio.positions[0]! + delta);
+    intent.quantity = Math.abs(delta);
+    intent.value = Math.abs(delta) * price;
+    intent.reduces = this.#exposure.reduces(order, delta, intent.farthest);
+    intent.positionValue = intent.farthest * price;
+    intent.collarBps = 0;
+    intent.instruments = isNew ? 0 : 1;
+    this.#measureLosses();
+    const reason = limitDenial(config.risk, intent);
+    if (reason === undefined) this.#exposure.passed(order, intent.farthest, NOTHING);
+    return reason;
   }
 
   countMessage(): void {
@@ -233,6 +271,11 @@ export class RiskGate {
     // A new target may replace instruments that are still held, so this limit waits for its fill.
     const isNewTarget = isTarget(order) && order.session === -1;
     intent.instruments = isNewTarget ? 0 : exposure.instrumentsWith(order.instrument.index);
+    this.#measureLosses();
+  }
+
+  #measureLosses(): void {
+    const intent = this.#intent;
     intent.equity = this.#run.portfolio.equity();
     if (this.#limitsLoss || this.#thresholds !== undefined) {
       this.#drawdown.follow(this.#run.curve, this.#run.step);
