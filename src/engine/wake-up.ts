@@ -23,11 +23,8 @@ export class WakeUp {
    */
   #due = new Int32Array(1);
   #marks = new Uint8Array(0);
-  /**
-   * The same memory, four marks at a time. Not eight as a float64: if a native library makes the
-   * processor treat denormal numbers as zero, most marks look like zero.
-   */
-  #fours = new Uint32Array(0);
+  /** The same memory, eight marks at a time. */
+  #eights = new Float64Array(0);
   /** Place in `#due` of the first step that has not passed. */
   #at = 0;
 
@@ -42,17 +39,17 @@ export class WakeUp {
     if (instruments.length > 1) return;
     const count = end - step;
     if (this.#marks.length < count) {
-      this.#fours = new Uint32Array(2 * Math.ceil(count / 8));
-      this.#marks = new Uint8Array(this.#fours.buffer);
+      this.#eights = new Float64Array(Math.ceil(count / 8));
+      this.#marks = new Uint8Array(this.#eights.buffer);
       this.#due = new Int32Array(this.#marks.length + 1);
     }
     const marks = this.#marks;
-    const fours = this.#fours;
+    const eights = this.#eights;
     const due = this.#due;
     this.#test.mark(marks, step, count);
     let dueCount = 0;
     for (let at = 0; at < count; at += 1) {
-      if ((at & 7) === 0 && (fours[at >> 2]! | fours[(at >> 2) + 1]!) === 0) at += 7;
+      if ((at & 7) === 0 && eights[at >> 3] === 0) at += 7;
       else if (marks[at] === 1) {
         due[dueCount] = step + at;
         dueCount += 1;
