@@ -26,7 +26,7 @@ export type StepDocument =
  * @returns whether the last step was reached
  * @throws the reason of `context.signal`
  */
-export async function* stepThrough(
+async function* stepThrough(
   context: Context,
   job: BacktestJob,
   outcome: Outcome,

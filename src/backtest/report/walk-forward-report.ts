@@ -118,7 +118,7 @@ function keyFigures({ document, summary }: WalkForwardReportInput): Html {
 }
 
 /** Pardo's rule of thumb: below a half, parameters that were optimized lose too much afterwards. */
-export const SOUND_EFFICIENCY = 0.5;
+const SOUND_EFFICIENCY = 0.5;
 
 function judgement({ efficiency, undefined: reasons }: WalkForwardDocument): Html {
   const { value } = efficiency;

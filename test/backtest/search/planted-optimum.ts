@@ -22,7 +22,7 @@ export const strategy = defineStrategy({
 
 type Params = Parameters<NonNullable<typeof strategy.check>>[0];
 
-export const AXES = axesOf(
+const AXES = axesOf(
   strategy,
   ['length=1:300', 'scale=0.001:10:log', 'mode', 'isHedged'].map(parseAxis),
 );
@@ -33,7 +33,7 @@ export function plantedSharpe({ length, scale, mode, isHedged }: Params): number
   return -distance - (mode === 'fast' ? 0 : 0.2) - (isHedged ? 0 : 0.1);
 }
 
-export const metricsWith = (figures: Partial<TrialMetrics>): TrialMetrics =>
+const metricsWith = (figures: Partial<TrialMetrics>): TrialMetrics =>
   metricsFrom((name) => figures[name] ?? null);
 
 /** Runs a search whose figures are a function of the parameters. */
