@@ -35,17 +35,21 @@ export const ERROR_TABLE = {
     exit: 3,
     meaning: 'the signing key is missing, unreadable or of another kind',
   },
-  audit_tampered: { exit: 1, status: 500, meaning: 'the audit log is not as it was written' },
+  audit_tampered: {
+    exit: 1,
+    status: 500,
+    meaning: 'entries of the audit log are altered or missing',
+  },
   trials_tampered: {
     exit: 1,
     status: 500,
-    meaning: 'the trial ledger is not as it was written',
+    meaning: 'entries of the trial ledger are altered or missing',
   },
-  events_tampered: { exit: 1, meaning: 'the events of a bot are not as they were written' },
+  events_tampered: { exit: 1, meaning: 'events of a bot are altered or missing' },
   bundle_tampered: {
     exit: 1,
     status: 500,
-    meaning: 'the code or spec of a version is not as it was created',
+    meaning: 'the code or spec of a version has been altered',
   },
   server_unreachable: {
     exit: 1,

@@ -262,7 +262,7 @@ export const RUN_FIGURES = {
     label: 'Correlation',
     unit: 'ratio',
     range: [-1, 1],
-    formula: 'of the returns with those of the benchmark (Pearson)',
+    formula: 'Pearson correlation of the returns with the benchmark returns',
   },
   /** R. Grinold and R. Kahn, "Active Portfolio Management", 1999, chapter 5, with the ratio below. */
   tracking_error: {
@@ -290,7 +290,7 @@ export const RUN_FIGURES = {
     better: 'higher',
     range: SHARE,
     formula:
-      'probability that the Sharpe ratio exceeds what the best of all trials on these data has by luck',
+      'probability that the true Sharpe ratio exceeds the expected maximum of as many trials without skill',
   },
   start_equity: {
     path: 'equity.start',

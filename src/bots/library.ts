@@ -111,7 +111,7 @@ export interface SearchOptions extends BotOptions {
   readonly objective?: readonly [string, ...string[]];
   /** Conditions that a trial must meet, such as `trades>=30`. */
   readonly where?: readonly string[];
-  /** Ends trials early that do badly over the first part of the bars. */
+  /** Ends trials early if they rank low over the first part of the bars. */
   readonly prune?: boolean;
   /** Number of threads; the number of processors by default. */
   readonly workers?: number;

@@ -15,7 +15,7 @@ function parseMegabytes(text: string): number {
   const [, count, unit] = /^(\d+)([MG])B?$/i.exec(text) ?? [];
   if (count === undefined || unit === undefined) {
     throw new ServiceError('usage', `${text} is not a size such as 512M or 2G`, {
-      remedy: 'Write a whole number of megabytes (M) or gigabytes (G); 0M shares nothing.',
+      remedy: 'Write a whole number of megabytes (M) or gigabytes (G); 0M disables sharing.',
     });
   }
   const megabytes = Number(count) * (unit.toUpperCase() === 'G' ? 1024 : 1);

@@ -10,13 +10,13 @@ export const SEARCH_OPTIONS = {
   param: {
     short: 'p',
     value: 'name=values',
-    description: 'FROM:TO:STEP, A,B,C, FROM:TO or FROM:TO:log; repeat it for each parameter',
+    description: 'values of a parameter: FROM:TO:STEP, A,B,C, FROM:TO or FROM:TO:log',
     repeat: true,
     parse: parseAxis,
   },
   search: {
     value: 'method',
-    description: 'how to choose combinations: all of a grid, at random, or by earlier results',
+    description: 'how to choose combinations: all of a grid, at random, or from earlier results',
     choices: ['grid', 'random', 'tpe'],
     default: 'grid',
   },
@@ -32,17 +32,18 @@ export const SEARCH_OPTIONS = {
   },
   objective: {
     value: 'figure',
-    description: 'figure by which trials are ranked, sharpe by default; repeat it for a front',
+    description:
+      'figure by which trials are ranked, sharpe by default; several give a Pareto front',
     repeat: true,
     parse: parseObjective,
   },
   where: {
     value: 'condition',
-    description: "condition that a trial must meet, such as 'trades>=30'; repeatable",
+    description: "condition that a trial must meet, such as 'trades>=30'",
     repeat: true,
     parse: parseConstraint,
   },
-  prune: { description: 'end trials early that do badly over the first part of the bars' },
+  prune: { description: 'end trials early if they rank low over the first part of the bars' },
 } as const;
 
 interface SearchOptions {

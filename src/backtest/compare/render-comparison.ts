@@ -106,7 +106,7 @@ function curvesSection({ runs, shared }: Comparison, { time, growth }: OverlaidC
   return chartSection('equity', 'Growth and drawdown', {
     selector: growth.flat().every((value) => value === null || value > -1) ? LOG_BUTTON : nothing,
     legend: html`${runs.map((_, index) => html`<span>${keyOf(runs, index)}</span>`)}`,
-    caption: `Growth since ${start}: ${ends.join(', ')}. Below it, the drawdown of each run. Times are in UTC. The chart has ${formatCountOf(time.length, 'point')} of each run; drawdowns are the deepest since the point before.`,
+    caption: `Growth since ${start}: ${ends.join(', ')}. The lower chart shows the drawdown of each run. Times are in UTC. The chart has ${formatCountOf(time.length, 'point')} of each run; drawdowns are the deepest since the point before.`,
   });
 }
 
@@ -125,7 +125,9 @@ function figuresSection({ runs, figures, shared }: Comparison, dateOnly: boolean
   }
   return html`<section aria-labelledby="figures">
     <h2 id="figures">Figures</h2>
-    <p class="note">A check mark is at the best value of a row, where one direction is better.</p>
+    <p class="note">
+      A check mark shows the best value of a row if a higher or a lower value is better.
+    </p>
     <div class="scroll" tabindex="0" role="region" aria-labelledby="figures">
       <table class="plain side">
         <thead>

@@ -2,7 +2,7 @@ import { formatCount, formatCountOf, formatPercent, formatRatio } from '../../ba
 import { formatTime } from '../../market/bar-time.ts';
 import type { Holdout, RunDeflatedSharpe, Summary } from '../summary.ts';
 
-/** Sentences that say how far a result may be luck, for the terminal and the report. */
+/** Sentences on how likely luck explains a result, for the terminal and the report. */
 export function describeLuck({ deflated_sharpe, holdout }: Summary): string[] {
   return [
     ...(deflated_sharpe === undefined ? [] : [describeTrials(deflated_sharpe)]),
@@ -20,7 +20,7 @@ function describeTrials({
     return `${trial}: too few trials have a Sharpe ratio to compare this one with luck.`;
   }
   return (
-    `${trial}: without skill, the best of them would have a Sharpe ratio of about ${formatRatio(luck)}. ` +
+    `${trial}: the best of ${formatCount(trials)} trials without skill would have a Sharpe ratio of about ${formatRatio(luck)}. ` +
     `The probability that this run is truly better is ${formatPercent(probability)} (deflated Sharpe ratio).`
   );
 }

@@ -27,8 +27,8 @@ export function drawdownsSection(
             <th scope="col">Trough</th>
             <th scope="col">Recovery</th>
             <th scope="col" class="number">Depth</th>
-            <th scope="col" class="number">To the trough</th>
-            <th scope="col" class="number">In all</th>
+            <th scope="col" class="number">Peak to trough</th>
+            <th scope="col" class="number">Total length</th>
           </tr>
         </thead>
         <tbody>
@@ -37,7 +37,7 @@ export function drawdownsSection(
               html`<tr>
                 <td>${instant(start)}</td>
                 <td>${instant(trough)}</td>
-                <td>${recovery === undefined ? 'not by the end' : instant(recovery)}</td>
+                <td>${recovery === undefined ? 'not recovered' : instant(recovery)}</td>
                 <td class="number loss">${formatPercent(depth)}</td>
                 <td class="number">${days(start, trough)}</td>
                 <td class="number">${days(start, recovery ?? time.at(-1)!)}</td>
@@ -47,7 +47,8 @@ export function drawdownsSection(
       </table>
     </div>
     <p class="note">
-      The deepest falls below a former peak, at the closes of bars, in calendar days.
+      The deepest falls below a former peak, measured at the closes of bars. Lengths are calendar
+      days.
     </p>
   </section>`;
 }

@@ -147,7 +147,7 @@ function rollingCharts(
     return svgChart({
       id,
       title,
-      caption: `Over the ${formatCount(window)} returns of six months, until ${formatInstant(time.at(-1)!, true)}${last === null ? '' : `: ${format(last)}`}.${whole}`,
+      caption: `Each point covers ${formatCount(window)} returns (six months). Last point, ${formatInstant(time.at(-1)!, true)}: ${last === null ? 'undefined' : format(last)}.${whole}`,
       x,
       y: valueAxis(overall === null ? defined : [...defined, overall], (value) =>
         format === formatRatio ? String(value).replace('-', '−') : tickPercent(value),

@@ -104,8 +104,8 @@ function permutationSection({ permutations, chosen, objective }: RobustnessDocum
     <h2 id="permutations">Results over shuffled prices</h2>
     ${histogram(best, better === 'higher' ? label : `${label}, negative`, mark)}
     <p class="note">
-      ${formatCount(count)} histories with the same price changes in another order. The vertical
-      line is the result over the real history, ${formatFigure(figure, real)}.
+      Each of the ${formatCount(count)} permutations has the same price changes in another order.
+      The vertical line is the result over the real history, ${formatFigure(figure, real)}.
     </p>
   </section>`;
 }
@@ -117,9 +117,9 @@ function overfittingSection({ overfitting }: RobustnessDocument): Html {
     <h2 id="overfitting">Rank of the best parameters on the other half</h2>
     ${histogram(logits, 'Logit of the relative rank', 0)}
     <p class="note">
-      All ${formatCount(combinations)} ways to split ${blocks} blocks of the history into halves.
-      Left of the vertical line, the parameters that did best in one half were below the middle in
-      the other.
+      The chart counts all ${formatCount(combinations)} ways to split ${blocks} blocks of the
+      history into halves. Left of the vertical line, the parameters that were best in one half
+      ranked below the median in the other.
     </p>
   </section>`;
 }
@@ -129,7 +129,7 @@ const HEIGHT = 160;
 
 /** @param mark value at which a vertical line is drawn */
 function histogram({ from, to, counts }: Histogram, label: string, mark: number | null): Html {
-  if (counts.length === 0) return html`<p class="note">No history has a value.</p>`;
+  if (counts.length === 0) return html`<p class="note">No permutation has a value.</p>`;
   const least = Math.min(from, mark ?? from);
   const most = Math.max(to, mark ?? to);
   const x = (value: number): number => round(((value - least) / (most - least || 1)) * WIDTH);
@@ -169,7 +169,7 @@ function round(value: number): number {
 function runsSection({ chosen, neighbors, stresses }: RobustnessDocument): Html {
   const groups: readonly (readonly [string, readonly Pick<Variant, 'label' | 'metrics'>[]])[] = [
     ['The run', [{ label: 'as chosen', metrics: chosen.metrics }]],
-    ['One parameter a step away', neighbors],
+    ['One parameter changed by a step', neighbors],
     ['Under other conditions', stresses],
   ];
   const row = ({ label, metrics }: Pick<Variant, 'label' | 'metrics'>): Html =>

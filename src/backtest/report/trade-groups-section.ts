@@ -117,8 +117,8 @@ function excursionCharts({ result, instruments }: ReportInput): Html {
   const average = (kind: keyof Excursion): string =>
     formatPercent(points.reduce((sum, { excursion }) => sum + excursion[kind], 0) / points.length);
   return html`<div class="smalls">
-      ${chart('mae', 'Adverse excursion (MAE) and return', 'adverse', `Across: how far the price went against each trade; up: its return. Mean MAE ${average('adverse')}.`)}
-      ${chart('mfe', 'Favorable excursion (MFE) and return', 'favorable', `Across: how far the price went in favor of each trade; up: its return. Mean MFE ${average('favorable')}.`)}
+      ${chart('mae', 'Adverse excursion (MAE) and return', 'adverse', `Horizontal: how far the price moved against each trade. Vertical: its return. Mean MAE ${average('adverse')}.`)}
+      ${chart('mfe', 'Favorable excursion (MFE) and return', 'favorable', `Horizontal: how far the price moved in favor of each trade. Vertical: its return. Mean MFE ${average('favorable')}.`)}
     </div>
     <p class="note">
       Excursions are shares of the mean entry price, before fees, over the highs and lows of the

@@ -81,8 +81,8 @@ function heading(document: WalkForwardDocument, currency: string): Html {
       <span>${dayOf(window.from)} to ${dayOf(window.to)}</span>
       <span>${formatCountOf(windows.length, 'window')}</span>
       <span
-        >${anchored ? 'Anchored, from' : 'Rolling,'} ${train} of training,
-        ${embargo === null ? nothing : `${embargo} of embargo, `}${test} of test</span
+        >${anchored ? 'Anchored, from' : 'Rolling,'} ${train} training,
+        ${embargo === null ? nothing : `${embargo} embargo, `}${test} test</span
       >
       <span>Version <code title="${version}">${version.slice(0, 12)}</code></span>
       <span>Figures in <bdi>${currency}</bdi></span>
@@ -98,8 +98,16 @@ function keyFigures({ document, summary }: WalkForwardReportInput): Html {
   const profitable = Math.round(efficiency.profitable_windows * windows.length);
   const figures: readonly Entry[] = [
     ['Walk-forward efficiency', share(efficiency.value), 'annual return in tests ÷ in training'],
-    ['Annual return in tests', share(efficiency.out_of_sample_annual), 'parameters of the past'],
-    ['Annual return in training', share(efficiency.in_sample_annual), 'the best of all trials'],
+    [
+      'Annual return in tests',
+      share(efficiency.out_of_sample_annual),
+      'with the parameters chosen in training',
+    ],
+    [
+      'Annual return in training',
+      share(efficiency.in_sample_annual),
+      'with the best trial of each window',
+    ],
     ['Profitable windows', `${profitable} of ${windows.length}`, 'test windows with a profit'],
     [RUN_FIGURES.sharpe.label, showFigure(summary, 'sharpe'), 'of the joined tests'],
     [RUN_FIGURES.max_drawdown.label, showFigure(summary, 'max_drawdown'), 'of the joined tests'],
@@ -131,12 +139,12 @@ function judgement({ efficiency, undefined: reasons }: WalkForwardDocument): Htm
   }
   const isSound = value >= SOUND_EFFICIENCY;
   return html`<p class="judgement ${isSound ? 'pass' : 'warning'}">
-    On data that they had not seen, the chosen parameters kept ${formatPercent(value)} of the annual
-    return that they had in
+    In the test windows, the chosen parameters kept ${formatPercent(value)} of the annual return
+    that they had in
     training${
       isSound
         ? '.'
-        : `. Below ${formatPercent(SOUND_EFFICIENCY)}, most of the result in training is probably adaptation to noise.`
+        : `. Below ${formatPercent(SOUND_EFFICIENCY)}, most of the result in training is probably overfitting.`
     }
   </p>`;
 }
@@ -191,8 +199,8 @@ function windowsSection({ windows, axes, search }: WalkForwardDocument): Html {
   return html`<section aria-labelledby="windows-title">
     <h2 id="windows-title">Windows</h2>
     <p class="note">
-      Each row chose its parameters in training only, by ${goal.join(' and ')}, and then traded the
-      test window with the capital that the row above it left.
+      The parameters of each window are chosen in training only, by ${goal.join(' and ')}. Each test
+      begins with the capital at the end of the test before it.
     </p>
     ${sortableTable({
       label: 'Windows',

@@ -2,7 +2,7 @@ import { resolveParams, type Param, type Params, type ParamValues } from '../../
 import type { Strategy } from '../../engine/strategy.ts';
 import type { Axis } from '../search/axes.ts';
 
-/** The chosen parameters with one of them a step away. */
+/** The chosen parameters with one of them changed by a step. */
 export interface Neighbor {
   readonly name: string;
   readonly value: number | string | boolean;

@@ -51,9 +51,9 @@ export const UNDEFINED_FIGURES = {
   no_permutations: 'no permutations were run',
   models: 'bars cannot be shuffled for a bot with models',
   no_objective: 'the run has no value of the objective',
-  no_share: 'only a positive value, of which more is better, has shares',
+  no_share: 'the objective is not positive, or a lower value is better',
   no_variation: 'the figures do not vary',
-  no_neighbors: 'the strategy has no number to change',
+  no_neighbors: 'the strategy has no numeric parameter',
   no_fees: 'the bot pays no fees',
   no_slippage: 'the bot has no slippage',
   too_few_symbols: 'the strategy needs all of its symbols',
@@ -156,8 +156,8 @@ const worst = (
     const { label: run } = worstOf(tests, select(tests), none) as Variant;
     const { figure } = tests.objective;
     const [now, before] = [value, tests.chosen[figure]].map((one) => formatFigure(figure, one));
-    const change = now === before ? 'still' : `not ${before}, but`;
-    return `The ${inSentence(RUN_FIGURES[figure].label)} of the run “${run}” is ${change} ${now}.`;
+    const change = now === before ? `still ${now}` : `${now} instead of ${before}`;
+    return `The ${inSentence(RUN_FIGURES[figure].label)} of the run “${run}” is ${change}.`;
   },
 });
 
@@ -180,7 +180,7 @@ export const ROBUSTNESS_FIGURES = {
       const { at_least_as_good, count } = permutations as PermutationTest;
       let verdict = 'luck alone rarely gives this result';
       if (value > SIGNIFICANT) verdict = 'this result may well be luck';
-      if (value > COMMON) verdict = 'this result is what luck gives';
+      if (value > COMMON) verdict = 'luck alone often gives this result';
       return `Shuffled prices did as well in ${formatCount(at_least_as_good)} of ${formatCount(count)} cases, so ${verdict}.`;
     },
   },
@@ -190,10 +190,10 @@ export const ROBUSTNESS_FIGURES = {
     SHARE,
     ({ pbo }) => pbo,
     (value, { combinations }) =>
-      `In ${formatPercent(value)} of ${formatCount(combinations)} splits of the history, the parameters that did best in one half were below the middle in the other, so ${
+      `In ${formatPercent(value)} of ${formatCount(combinations)} splits of the history, the parameters that were best in one half ranked below the median in the other; ${
         value >= 0.5
           ? 'choosing them by their past is no better than chance'
-          : 'that much of the choice is luck'
+          : 'without skill, this share would be about 50%'
       }.`,
   ),
   probability_of_loss: overfitting(
@@ -202,7 +202,7 @@ export const ROBUSTNESS_FIGURES = {
     SHARE,
     ({ probability_of_loss }) => probability_of_loss,
     (value, { combinations }) =>
-      `In ${formatPercent(value)} of ${formatCount(combinations)} splits, the parameters that did best in one half of the history lost money in the other.`,
+      `In ${formatPercent(value)} of ${formatCount(combinations)} splits, the parameters that were best in one half of the history lost money in the other.`,
   ),
   degradation_slope: overfitting(
     'Performance degradation',
@@ -210,7 +210,7 @@ export const ROBUSTNESS_FIGURES = {
     ANY,
     ({ degradation }) => degradation?.slope ?? 'no_variation',
     (value) =>
-      `A Sharpe ratio higher by 1 in the half that chose the parameters came with one ${value < 0 ? 'lower' : 'higher'} by ${formatRatio(Math.abs(value))} in the other half.`,
+      `If the Sharpe ratio was higher by 1 in the half that chose the parameters, it was ${value < 0 ? 'lower' : 'higher'} by ${formatRatio(Math.abs(value))} in the other half, on average.`,
   ),
   total_return_low: lowerBound('total_return', 'percent', ANY),
   cagr_low: lowerBound('cagr', 'percent', [-1, Infinity]),

@@ -87,7 +87,7 @@ const sizeOf = (axes: readonly ListAxis[]): number =>
 export function gridOf(strategy: Strategy, base: ParamValues<Params>, axes: readonly Axis[]): Grid {
   const lists = axes.map((axis) => {
     if ('values' in axis) return axis;
-    throw new ServiceError('usage', `a grid needs the step of ${axis.name}`, {
+    throw new ServiceError('usage', `a grid needs a step for ${axis.name}`, {
       remedy: `Write ${axis.name}=${axis.from}:${axis.to}:STEP, or choose --search random or tpe.`,
     });
   });

@@ -28,7 +28,7 @@ export interface SearchRequest {
   readonly method?: SearchMethod | undefined;
   /** The highest Sharpe ratio by default. */
   readonly goal?: Goal | undefined;
-  /** Ends trials that do badly over the first part of the bars; see `pruning.ts`. */
+  /** Ends trials that rank low over the first part of the bars; see `pruning.ts`. */
   readonly prune?: boolean | undefined;
 }
 

@@ -113,9 +113,9 @@ export class TrialThread {
 }
 
 function workerError(message: string, cause?: unknown): ServiceError {
-  return new ServiceError('strategy_failed', `a worker of the sweep failed: ${message}`, {
+  return new ServiceError('strategy_failed', `a worker of the search failed: ${message}`, {
     remedy:
-      'Remove calls that end the process from the strategy, do not change its file during the sweep, and start the sweep again.',
+      'Remove calls that end the process from the strategy, do not change its file during the search, and start the command again.',
     cause,
   });
 }

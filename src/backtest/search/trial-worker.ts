@@ -17,8 +17,8 @@ const { strategy, files } = runStrategy(Math.ceil(setups[0]!.timeoutMs), () =>
   loadStrategy(source),
 );
 if (!isDeepStrictEqual(files, source.files)) {
-  throw new ServiceError('invalid_strategy', 'the strategy changed while the sweep was running', {
-    remedy: 'Start the sweep again, and do not change the strategy until it has finished.',
+  throw new ServiceError('invalid_strategy', 'the strategy changed while the search was running', {
+    remedy: 'Start the command again, and do not change the strategy until it has finished.',
   });
 }
 

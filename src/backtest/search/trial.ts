@@ -43,7 +43,7 @@ export interface TrialFigures {
 /** The figures of a trial, or the message of its error. */
 export type TrialResult = Trial & (TrialFigures | { readonly error: string });
 
-/** Inputs of all trials of a sweep. Plain data and shared memory, so that it can be sent to a worker. */
+/** Inputs of all trials of a search: plain data and shared memory, which can be sent to a worker. */
 export interface TrialSetup {
   readonly instruments: readonly EngineInstrument[];
   readonly signals?: Signals | undefined;

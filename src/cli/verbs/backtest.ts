@@ -43,7 +43,7 @@ export const verb = defineVerb({
     benchmark: {
       value: 'series',
       description:
-        'compare with holding this symbol, file or catalog://NAME, not the own instruments',
+        'symbol, file or catalog://NAME to compare with, instead of holding the instruments of the bot',
       complete: 'file',
     },
     assert: {
@@ -58,7 +58,7 @@ export const verb = defineVerb({
     },
     step: {
       description:
-        'walk through the run by commands on standard input: help lists them; writes results only at the end',
+        'step through the run with commands from standard input, such as help; results are written only at the end',
       streams: true,
     },
     checkDeterminism: { description: 'run again in another process and compare the events' },

@@ -75,7 +75,7 @@ export async function startBacktest(
 
 function refuseWithoutHoldout({ spec }: HostedSpec): void {
   if (spec.spec.data.holdout !== undefined) return;
-  throw new ServiceError('conflict', 'this version declares no holdout that could be opened', {
+  throw new ServiceError('conflict', 'this version declares no holdout', {
     reason: 'no_holdout',
     remedy: 'Set data.holdout in a new version, for example to 1y.',
   });

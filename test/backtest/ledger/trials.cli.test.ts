@@ -50,7 +50,7 @@ test('backtests and sweeps of a bot count together, and repeated ones once', asy
   expect(last.deflated_sharpe?.trials).toBe(6);
   expect(last.deflated_sharpe?.probability).toBeGreaterThan(0);
   expect(readFileSync(join(home, 'run/report.html'), 'utf8')).toContain(
-    'Trial 6 on these data: without skill',
+    'Trial 6 on these data: the best of 6 trials without skill',
   );
   expect(await groups()).toMatchObject([
     { family: 'sma_crossover', symbols: ['SPX'], bar_ms: 86_400_000, trials: 6 },
@@ -63,7 +63,7 @@ test('the deflated Sharpe ratio is a gate, and the terminal counts the trial', a
   const gate = ['--assert', 'deflated_sharpe>=0.99', '--out=run'];
   const { code, stdout } = await cli('backtest', SMA, '-p', 'fast=14', ...gate);
   expect(code).toBe(5);
-  expect(stdout).toContain('Trial 3 on these data: without skill,');
+  expect(stdout).toContain('Trial 3 on these data: the best of 3 trials without skill');
   expect(stdout).toMatch(/deflated_sharpe >= 0\.99 +0\.\d+ +FAIL/);
 });
 

@@ -85,7 +85,7 @@ test('the gates of a search over noise fail with exit 5 and a reason for a trade
   const { at_least_as_good: good, p } = document.permutations!;
   expect(p).toBe((1 + good) / 61);
   expect(stderr).toContain(
-    `permutation_p <= 0.05: Shuffled prices did as well in ${good} of 60 cases, so this result is what luck gives.`,
+    `permutation_p <= 0.05: Shuffled prices did as well in ${good} of 60 cases, so luck alone often gives this result.`,
   );
   expect(stderr).toMatch(/pbo <= 0\.2: In [\d.]+% of 70 splits of the history, the parameters/);
   expect(document.gates.map(({ name, pass }) => [name, pass])).toEqual([
@@ -159,7 +159,7 @@ test('each run with one change is that of the changed bot', async () => {
   expect(figures.fees_doubled.value).toBe(runs.get('fees × 2'));
 });
 
-test('every shuffled history repeats a guided search for another objective', async () => {
+test('every permutation repeats a guided search for another objective', async () => {
   const run = async (workers: string) => {
     const search = ['-p', 'fast=2:8', '-p', 'slow=10:40', '--search', 'tpe', '--trials', '20'];
     const goal = ['--objective', 'max_drawdown', '--where', 'trades>=3', '--permutations', '3'];

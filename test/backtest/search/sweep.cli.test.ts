@@ -385,7 +385,7 @@ test.each([
   [['-p', 'fast=5:1:1'], 'FROM at most TO'],
   [['-p', 'fast=a:b:c'], 'must be numbers'],
   [['-p', 'fast=-5:0:1'], 'no combination is valid: fast must be at least 1, not -5'],
-  [['-p', 'fast=5:50'], 'a grid needs the step of fast'],
+  [['-p', 'fast=5:50'], 'a grid needs a step for fast'],
   [['-p', 'fast=5:50:log:2'], 'must be FROM:TO:STEP'],
   [['-p', 'fast=0:50:log', '--search', 'tpe'], 'must be greater than 0'],
   [['-p', 'fast=5', '--trials', '9'], 'need --search random or tpe'],

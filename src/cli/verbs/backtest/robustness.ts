@@ -12,9 +12,9 @@ import { defineVerb } from '../../verb.ts';
 export const verb = defineVerb({
   summary: 'test whether the result of a bot is luck',
   description:
-    'Runs the bot over shuffled prices, with other parameters and under worse conditions, and compares ' +
-    'the results. With -p, it first chooses the best parameters, over each shuffled history again, and ' +
-    'estimates the probability that this choice is overfitted. After an interruption, the same command ' +
+    'Runs the bot over permutations of the price changes, with other parameters and under worse conditions, and compares ' +
+    'the results. With -p, it first chooses the best parameters, again for each permutation, and ' +
+    'estimates the probability that this choice is overfitting. After an interruption, the same command ' +
     'resumes the test. Writes robustness.json and report.html.',
   arguments: {
     file: { description: 'bot file, YAML or JSON', complete: 'file' },
@@ -27,19 +27,19 @@ export const verb = defineVerb({
     ...HOLDOUT_OPTION,
     permutations: {
       value: 'n',
-      description: 'number of shuffled histories, 0 for none',
+      description: 'number of permutations of the price changes, 0 for none',
       default: 1000,
       parse: parseCountIn(0, 1_000_000),
     },
     blocks: {
       value: 'n',
-      description: 'number of blocks into which cross-validation splits the history, even',
+      description: 'even number of blocks into which cross-validation splits the history',
       default: 16,
       parse: parseBlocks,
     },
     seed: {
       value: 'n',
-      description: 'seed of the shuffled histories, the resamples and the search',
+      description: 'seed of the permutations, the resamples and the search',
       default: 1,
       parse: parseCountIn(0, 2 ** 32 - 1),
     },

@@ -10,7 +10,7 @@ const MAX_POINTS = 4000;
 export const verb = defineVerb({
   summary: 'compare finished backtests',
   description:
-    'Compares the figures, the equity and the trades of backtests with those of the first one, and ' +
+    'Compares the figures, the equity and the trades of backtests with the first one, and ' +
     'names what differs between their locks. Writes one HTML page.',
   arguments: {
     runs: {

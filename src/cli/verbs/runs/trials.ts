@@ -14,9 +14,9 @@ export const verb = defineVerb({
   summary: 'show how many trials were run on which data',
   description:
     'Lists the trials that backtests and sweeps recorded on this machine, by strategy and data. A ' +
-    'repeated trial counts once. With --verify, names each altered or missing entry. A file that was ' +
-    'deleted or cut off at its end cannot be recognized on this machine; the ledger of a server, which ' +
-    'counts the backtests of all its users and agents, can.',
+    'repeated trial counts once. With --verify, names each altered or missing entry. On this ' +
+    'machine, it cannot detect a deleted ledger or missing last entries. With --server, it can; that ' +
+    'ledger counts the backtests of all users and agents.',
   options: {
     server: { description: 'list the trials of the server instead' },
     verify: { description: 'check the hash chain; exit code 1 if an entry is altered or missing' },
