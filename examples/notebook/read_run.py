@@ -15,7 +15,7 @@ import pandas
 run = Path(sys.argv[1] if len(sys.argv) > 1 else "result")
 summary = json.loads((run / "summary.json").read_text())
 equity = pandas.read_parquet(run / "equity.parquet").set_index("time")
-trades = pandas.read_csv(run / "trades.csv", parse_dates=["entry_time", "exit_time"])
+trades = pandas.read_parquet(run / "trades.parquet")
 
 # %% Daily returns, and the Sharpe ratio by the conventions of the summary
 conventions = summary["conventions"]

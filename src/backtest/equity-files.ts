@@ -1,9 +1,8 @@
 import { join } from 'node:path';
-import { fillAtomically } from '../base/atomic-file.ts';
 import { columnsDigest } from '../market/digest.ts';
-import { writeParquet } from '../market/write.ts';
 import { EQUITY_COLUMNS, equityLines, type EquityCurve } from './result-csv.ts';
-import { notWritable, writeText } from './write-text.ts';
+import { writeColumns } from './write-columns.ts';
+import { writeText } from './write-text.ts';
 
 export interface EquityFiles {
   readonly directory: string;
@@ -18,12 +17,7 @@ export interface EquityFiles {
  * @throws ServiceError `output_not_writable`
  */
 export async function writeEquity({ directory, curve, hasCsv }: EquityFiles): Promise<string> {
-  const path = join(directory, 'equity.parquet');
-  try {
-    await fillAtomically(path, (temporary) => writeParquet(temporary, curve, EQUITY_COLUMNS));
-  } catch (error) {
-    throw notWritable(path, error);
-  }
+  await writeColumns(join(directory, 'equity.parquet'), curve, EQUITY_COLUMNS);
   if (hasCsv) return writeText(join(directory, 'equity.csv'), equityLines(curve));
   return columnsDigest([curve.time, curve.equity]);
 }

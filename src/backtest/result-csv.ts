@@ -1,7 +1,7 @@
 import { isoTime } from '../base/iso-time.ts';
 import type { RunResult } from '../engine/run-result.ts';
 
-/** Columns of a run's CSV files, in their order in the file. */
+/** Columns of a run's files, in their order in the file. */
 export const TRADE_COLUMNS = [
   'id',
   'symbol',
@@ -30,7 +30,10 @@ export function csvCell(value: string | number | boolean): string {
 }
 
 /** Lines of `trades.csv`: the closed trades, then the open ones. */
-export function* tradeLines({ trades, openTrades }: RunResult): Generator<string> {
+export function* tradeLines({
+  trades,
+  openTrades,
+}: Pick<RunResult, 'trades' | 'openTrades'>): Generator<string> {
   yield `${TRADE_COLUMNS.join(',')}\n`;
   for (const [status, list] of [['closed', trades] as const, ['open', openTrades] as const]) {
     for (const trade of list) {

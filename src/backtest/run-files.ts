@@ -11,7 +11,7 @@ import { exitReasonsOf } from './report/exit-reasons.ts';
 import { renderReport } from './report/report.ts';
 import type { Summary } from './summary.ts';
 import { drawdownsOf } from './returns.ts';
-import { tradeLines } from './result-csv.ts';
+import { writeTrades } from './trade-files.ts';
 import { notWritable, writeText } from './write-text.ts';
 import { writeEquity } from './equity-files.ts';
 import { writeEquityInThread } from './equity-thread.ts';
@@ -29,8 +29,8 @@ export interface RunFiles {
 }
 
 /**
- * Writes `events.ndjson`, `trades.csv`, `equity.parquet`, `equity.csv` unless the run is long,
- * `report.html` and finally `summary.json`. Each file appears whole or not at all.
+ * Writes `events.ndjson`, `trades.csv`, `trades.parquet`, `equity.parquet`, `equity.csv` unless the
+ * run is long, `report.html` and finally `summary.json`. Each file appears whole or not at all.
  *
  * @param options.hasEquityCsv writes `equity.csv` however long the run is
  * @throws ServiceError `output_not_writable`
@@ -70,7 +70,8 @@ export interface RunTables extends Pick<Summary, 'files' | 'hashes'> {
 }
 
 /**
- * Writes `events.ndjson`, `trades.csv`, `equity.parquet`, and `equity.csv` unless the run is long.
+ * Writes `events.ndjson`, the trades as CSV and Parquet, `equity.parquet`, and `equity.csv` unless the
+ * run is long.
  *
  * @throws ServiceError `output_not_writable`
  */
@@ -93,22 +94,28 @@ export async function writeTables(
   const files = { directory, curve: { time, equity, drawdown }, hasCsv };
   const [equityHash, hashes] = await Promise.all([
     equity.length < THREAD_STEPS ? writeEquity(files) : writeEquityInThread(files),
-    writeEventsAndTrades(path, result),
+    writeEventsAndTrades(directory, result),
   ]);
   return {
-    files: [...(hasCsv ? ['equity.csv'] : []), 'equity.parquet', 'events.ndjson', 'trades.csv'],
+    files: [
+      ...(hasCsv ? ['equity.csv'] : []),
+      'equity.parquet',
+      'events.ndjson',
+      'trades.csv',
+      'trades.parquet',
+    ],
     hashes: { ...hashes, equity: equityHash },
     drawdown,
   };
 }
 
 async function writeEventsAndTrades(
-  path: (name: string) => string,
+  directory: string,
   result: RunResult,
 ): Promise<Pick<Summary['hashes'], 'events' | 'trades'>> {
   return {
-    events: await writeText(path('events.ndjson'), eventLines(result)),
-    trades: await writeText(path('trades.csv'), tradeLines(result)),
+    events: await writeText(join(directory, 'events.ndjson'), eventLines(result)),
+    trades: await writeTrades(directory, result),
   };
 }
 

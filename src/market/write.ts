@@ -1,31 +1,45 @@
 import { open } from 'node:fs/promises';
 import { doublesOf, CHUNK_ROWS, quoteText, withDuckDB } from './duckdb.ts';
 
+/** Columns of equal length, by name. */
+export type ParquetColumns<Name extends string> = Readonly<
+  Record<Name, Float64Array | readonly string[]>
+>;
+
 /**
- * Writes a durable Parquet file with `time`, ms since the epoch, as a UTC timestamp and doubles in the other
- * columns. Passes the rows to DuckDB in chunks, so that a long history is not in memory twice.
+ * Writes a durable Parquet file of doubles and texts. `time` and columns whose names end in `_time`, ms
+ * since the epoch, become UTC timestamps. Passes the rows to DuckDB in chunks, so that a long history is
+ * not in memory twice.
  *
  * @param names order of the columns in the file
  */
 export async function writeParquet<Name extends string>(
   path: string,
-  columns: Readonly<Record<'time' | Name, Float64Array>>,
-  names: readonly ('time' | Name)[],
+  columns: ParquetColumns<Name>,
+  names: readonly Name[],
 ): Promise<void> {
-  const { DOUBLE, DuckDBTableFunction } = await import('@duckdb/node-api');
+  const { DOUBLE, VARCHAR, DuckDBTableFunction } = await import('@duckdb/node-api');
+  const count = columns[names[0]!].length;
+  const times = names.filter((name) => name === 'time' || name.endsWith('_time'));
+  const timestamps = times.map((name) => `epoch_ms(${name}::BIGINT) AS ${name}`);
   let written = 0;
   const source = DuckDBTableFunction.create({
     name: 'source',
     bindFunction: (binding) => {
-      for (const name of names) binding.addResultColumn(name, DOUBLE);
+      for (const name of names) {
+        binding.addResultColumn(name, columns[name] instanceof Float64Array ? DOUBLE : VARCHAR);
+      }
     },
     initFunction: (init) => init.setMaxThreads(1),
     mainFunction: (_, chunk) => {
-      const end = Math.min(written + CHUNK_ROWS, columns.time.length);
+      const end = Math.min(written + CHUNK_ROWS, count);
       chunk.rowCount = end - written;
       for (const [position, name] of names.entries()) {
-        doublesOf(chunk, position).set(columns[name].subarray(written, end));
-        chunk.getColumnVector(position).flush();
+        const column = columns[name];
+        if (column instanceof Float64Array) {
+          doublesOf(chunk, position).set(column.subarray(written, end));
+          chunk.getColumnVector(position).flush();
+        } else chunk.setColumnValues(position, column.slice(written, end));
       }
       written = end;
     },
@@ -33,7 +47,7 @@ export async function writeParquet<Name extends string>(
   await withDuckDB(async (connection) => {
     connection.registerTableFunction(source);
     await connection.run(
-      'COPY (SELECT * REPLACE (epoch_ms(time::BIGINT) AS time) FROM source()) ' +
+      `COPY (SELECT * REPLACE (${timestamps.join(', ')}) FROM source()) ` +
         // Version 2 of the format encodes doubles byte by byte: half the size and time.
         `TO ${quoteText(path)} (FORMAT parquet, PARQUET_VERSION v2, COMPRESSION snappy)`,
     );

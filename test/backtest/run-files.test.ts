@@ -16,10 +16,12 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { writeEquity, type EquityFiles } from '../../src/backtest/equity-files.ts';
 import { writeEquityInThread } from '../../src/backtest/equity-thread.ts';
-import { csvCell } from '../../src/backtest/result-csv.ts';
+import { csvCell, TRADE_COLUMNS } from '../../src/backtest/result-csv.ts';
 import { prepareDirectory, removeOldResult } from '../../src/backtest/run-files.ts';
+import { writeTrades } from '../../src/backtest/trade-files.ts';
 import { writeText } from '../../src/backtest/write-text.ts';
 import type { Summary } from '../../src/backtest/summary.ts';
+import type { Trade } from '../../src/engine/round-trip.ts';
 import { quoteText, withDuckDB } from '../../src/market/duckdb.ts';
 import { inProcess } from '../cli/in-process.ts';
 
@@ -83,6 +85,62 @@ describe('the equity', () => {
       code: 'output_not_writable',
       message: expect.stringMatching(/^cannot write .*none\/equity.parquet /) as string,
     });
+  });
+});
+
+describe('the trades', () => {
+  const first: Trade = {
+    id: 1,
+    symbol: '=X, "Y"',
+    side: 'long',
+    entry_time: Date.UTC(2020, 0, 2),
+    exit_time: Date.UTC(2020, 0, 6, 12),
+    bars: 2,
+    quantity: 0.1,
+    entry_price: 100,
+    exit_price: 110,
+    pnl: 0.98,
+    return: 0.098,
+    fees: 0.02,
+  };
+  const rowsOf = (path: string) =>
+    withDuckDB(async (connection) => {
+      const columns = await connection.runAndReadAll(`DESCRIBE FROM ${quoteText(path)}`);
+      const types = columns.getRowObjects().map((row) => [row['column_name'], row['column_type']]);
+      const rows = await connection.runAndReadAll(
+        `SELECT * REPLACE (epoch_ms(entry_time) AS entry_time, epoch_ms(exit_time) AS exit_time)
+         FROM ${quoteText(path)}`,
+      );
+      return { types: Object.fromEntries(types) as object, rows: rows.getRowObjectsJson() };
+    });
+
+  it('are typed columns in trades.parquet, closed ones first, with the texts of the run', async () => {
+    // More than one chunk of rows.
+    const trades = Array.from({ length: 3000 }, (_, at) => ({ ...first, id: at + 1 }));
+    const open: Trade = { ...first, id: 3001, symbol: 'Z', side: 'short', pnl: -1 };
+    await writeTrades(directory, { trades, openTrades: [open] });
+    const { types, rows } = await rowsOf(join(directory, 'trades.parquet'));
+    expect(types).toMatchObject({
+      entry_time: 'TIMESTAMP',
+      exit_time: 'TIMESTAMP',
+      symbol: 'VARCHAR',
+      id: 'DOUBLE',
+      pnl: 'DOUBLE',
+    });
+    const plain = (trade: Trade, status: string) => ({
+      ...trade,
+      entry_time: String(trade.entry_time),
+      exit_time: String(trade.exit_time),
+      status,
+    });
+    expect(rows).toEqual([...trades.map((trade) => plain(trade, 'closed')), plain(open, 'open')]);
+  });
+
+  it('of a run without any are a table without rows', async () => {
+    await writeTrades(directory, { trades: [], openTrades: [] });
+    const { types, rows } = await rowsOf(join(directory, 'trades.parquet'));
+    expect(Object.keys(types)).toEqual([...TRADE_COLUMNS]);
+    expect(rows).toEqual([]);
   });
 });
 

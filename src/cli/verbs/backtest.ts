@@ -12,8 +12,8 @@ export const verb = defineVerb({
   summary: 'run a bot over its history and report the results',
   description:
     'Runs the bot over its history on this machine: no server, no login, no network. Writes ' +
-    'summary.json, events.ndjson, trades.csv, equity.parquet and report.html, and equity.csv unless ' +
-    'the run has more than 200,000 bars.',
+    'summary.json, events.ndjson, trades.csv, trades.parquet, equity.parquet and report.html, and ' +
+    'equity.csv unless the run has more than 200,000 bars.',
   arguments: {
     file: { description: 'bot file, YAML or JSON', complete: 'file' },
   },

@@ -17,8 +17,8 @@ export const verb = defineVerb({
   description:
     'Repeats a sweep over training windows, and runs the best parameters of each over the test ' +
     'window that follows it. Joins the tests to one run. After an interruption, the same command ' +
-    'resumes the analysis. Writes walk_forward.json, windows.csv, trades.csv, events.ndjson, ' +
-    'equity.parquet and report.html.',
+    'resumes the analysis. Writes walk_forward.json, windows.csv, trades.csv, trades.parquet, ' +
+    'events.ndjson, equity.parquet and report.html.',
   arguments: {
     file: { description: 'bot file, YAML or JSON', complete: 'file' },
   },
