@@ -36,7 +36,7 @@ const TrialsEntry = z
 const OpeningEntry = z
   .strictObject({ ...entry, kind: z.literal('holdout_opened') })
   .openapi('HoldoutOpeningEntry', {
-    description: 'A backtest over the period that the spec keeps from searches.',
+    description: 'A backtest over the holdout of the spec.',
   });
 
 const TrialEntry = z.union([TrialsEntry, OpeningEntry]).openapi('TrialEntry');

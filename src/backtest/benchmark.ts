@@ -99,7 +99,7 @@ export function compareWithBenchmark(
 function relativeFigures(run: Curve, held: Curve, conventions: Conventions): Relative {
   const { sampling, periods_per_year: perYear, ddof, risk_free } = conventions;
   const samples = [run, held].map((curve) => sampleEquity(curve, sampling));
-  // The first sample may be left out of one of them. The last ones are at the same times.
+  // One curve may lack the first sample. Both end at the same time, so they are paired from the end.
   const count = Math.min(...samples.map(({ length }) => length));
   const [own, other] = samples.map((each) => each.subarray(each.length - count));
   if (own!.some((equity) => equity <= 0)) return all('equity_not_positive');

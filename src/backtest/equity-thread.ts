@@ -6,7 +6,7 @@ import type { EquityMessage } from './equity-thread-worker.ts';
 
 const FILE = new URL(`./equity-thread-worker${import.meta.url.slice(-3)}`, import.meta.url);
 
-/** Does what `writeEquity` does in a thread of its own, so that this one can write other files. */
+/** Runs `writeEquity` in another thread, so that this one can write other files. */
 export async function writeEquityInThread(files: EquityFiles): Promise<string> {
   const thread = new Worker(FILE, { workerData: files, env: THREAD_ENV });
   const { promise, resolve, reject } = Promise.withResolvers<string>();

@@ -20,7 +20,7 @@ export class LineLog {
   /**
    * Opens or creates a log.
    *
-   * @param work what the log is of, for the error
+   * @param work kind of work that the log belongs to, for the error
    * @param onLine is called with each line after the first
    * @throws ServiceError `conflict` if the file begins with another line
    */

@@ -131,7 +131,7 @@ export interface EarlierTrials {
   readonly sharpe_variance: number | null;
 }
 
-/** The last period of the data, which is kept from searches. */
+/** The last period of the data, which searches do not use. */
 export interface Holdout {
   /** Length of the period as written in the bot file: `1y`. */
   readonly period: string;

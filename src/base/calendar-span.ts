@@ -35,7 +35,7 @@ export function parseSpan(text: string): CalendarSpan {
 }
 
 /**
- * Adds a span `times` times to an instant, in UTC; negative `times` subtract it. A day that the month
+ * Adds a span `times` times to an instant, in UTC; a negative `times` subtracts it. A day that the month
  * does not have becomes the last one of the month: 31 January + 1mo is 28 or 29 February.
  *
  * @param instant ms since the epoch

@@ -14,7 +14,7 @@ let day = Number.NaN;
 let date = '';
 
 /**
- * Returns `new Date(ms).toISOString()`, in a fraction of its time for whole seconds of the same day as
+ * Returns `new Date(ms).toISOString()`. It is several times as fast for whole seconds of the same day as
  * in the call before.
  */
 export function isoTime(ms: number): string {

@@ -19,6 +19,6 @@ export interface RunFigure {
   /** Least and greatest possible value, both included. Only figures with a range can be gates. */
   readonly range?: readonly [least: number, greatest: number];
   readonly formula: string | ((terms: FormulaTerms) => string);
-  /** Which of two values is better, all else equal; absent if neither is. */
+  /** Which of two values is better, all else equal; absent if no direction is better. */
   readonly better?: 'higher' | 'lower';
 }

@@ -48,7 +48,7 @@ export function dataFiles(spec: BotSpec, directory: string): Record<string, stri
   return Object.fromEntries(sources);
 }
 
-/** Catalogue addresses stay as they are: the reader of the data knows the catalogue's directory. */
+/** Keeps `catalog://` addresses, because the reader of the data knows the catalogue's directory. */
 function addressOf(source: string, directory: string): string {
   return isCatalogued(source) ? source : resolve(directory, source);
 }

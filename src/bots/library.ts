@@ -73,7 +73,7 @@ export interface RunColumns {
   readonly time: Float64Array;
   /** Account currency. */
   readonly equity: Float64Array;
-  /** Share of the former peak that is lost, as a number of at most 0. */
+  /** Loss since the former peak as a share of it, at most 0. */
   readonly drawdown: Float64Array;
   /** Closed trades, in order of exit. */
   readonly trades: readonly Trade[];
@@ -115,7 +115,7 @@ export interface SearchOptions extends BotOptions {
   readonly prune?: boolean;
   /** Number of threads; the number of processors by default. */
   readonly workers?: number;
-  /** Called with the number of trials that have ended, and of all. */
+  /** Called with the number of ended trials and the total number. */
   readonly onProgress?: (done: number, total: number) => void;
 }
 

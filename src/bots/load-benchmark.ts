@@ -10,7 +10,7 @@ import type { Bot } from './load-bot.ts';
 interface BenchmarkSource {
   /** As the user named it: a symbol of the bot, a file, or `catalog://NAME`. */
   readonly name: string;
-  /** Directory that a relative path starts from. */
+  /** Base directory of a relative path. */
   readonly directory: string;
   readonly catalogueDir: string;
 }

@@ -25,7 +25,7 @@ export interface PrepareOptions {
   readonly catalogueDir: string;
   /** Gates that apply in addition to the spec's. */
   readonly assertions: readonly RunAssertion[];
-  /** Includes the period that `data.holdout` keeps from searches. */
+  /** Includes the period of `data.holdout` in the run. */
   readonly opensHoldout?: boolean | undefined;
   /** Replaces reading from disk, so that runs can share data. */
   readonly load?: typeof loadDataset | undefined;

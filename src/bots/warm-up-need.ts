@@ -85,7 +85,7 @@ export function warmUpReport(
   const kind = engineConfig(bot.spec);
   const needs = historyNeeds(declared, kind, barMs, histories);
   const [{ needed, given }, ...longer] = needs as [HistoryNeed, ...HistoryNeed[]];
-  // Also where no need is short, because it fails for bars that span two longer ones.
+  // Called even if no warm-up is short, because it rejects bars that span two longer ones.
   const start = earliestStart(needs, kind, Object.values(histories));
   return {
     needed,

@@ -22,7 +22,8 @@ export class CountedTrials {
   /**
    * Captures the trials that are recorded now.
    *
-   * @returns adds them to the lock, except those with the parameters of the run's own trials
+   * @returns a function that adds them to the lock, except those with the parameters of the run's own
+   *   trials
    */
   capture(job: BacktestJob): (own: Iterable<Pick<ExecutedTrial, 'params'>>) => Lock {
     const earlierThan = this.#use((ledger) => ledger.capture(job));

@@ -100,7 +100,7 @@ export async function compareRuns(
       [process.argv[1]!, 'backtest', spec, ...argumentsOf(context, options, join(again, 'run'))],
       {
         cwd: context.cwd,
-        // A home of its own, in which it counts as a trial, because this one is counted already.
+        // It counts as a trial in a separate home directory, because this run is already counted here.
         env: { ...context.io.env, SERVICE_LOCAL_HOME: join(again, 'home') },
         stdio: ['ignore', 'ignore', 'inherit'],
         signal: context.signal,

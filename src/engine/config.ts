@@ -81,7 +81,7 @@ export interface EngineConfig extends BarKind {
   readonly optionalLimits?: OptionalLimits | undefined;
   /**
    * Whether each order of the strategy misses its first bar, as if it reached the market one bar late.
-   * Exits of brackets do not. Not at a venue.
+   * Exits of brackets are on time. Ignored at a venue.
    */
   readonly ordersAreLate?: boolean | undefined;
   readonly seed: number;

@@ -16,7 +16,7 @@ export class EquityCurve {
   values: Float64Array;
   /** Number of steps whose equity is known. */
   recorded = 0;
-  // −0 counts like 0 and is stored as a double from the start.
+  // −0 makes V8 store the fields as doubles from the start; it compares equal to 0.
   /** Highest equity so far, the initial one included. */
   peak = -0;
   #peakAt = 0;

@@ -150,7 +150,7 @@ export class Journal implements JournalRows {
     return Journal.read({ symbols, rows: { chunks: [], count: 0 } });
   }
 
-  /** Joins journals of consecutive runs over the same symbols, and continues the numbers of their orders. */
+  /** Joins journals of consecutive runs over the same symbols; order numbers continue from run to run. */
   static join(journals: readonly JournalRows[]): JournalRows {
     const joined = new Journal(journals[0]?.data.symbols ?? [], new EngineMemory());
     let before = 0;

@@ -23,7 +23,7 @@ export class WakeUp {
    */
   #due = new Int32Array(1);
   #marks = new Uint8Array(0);
-  /** The same memory, eight marks at a time. */
+  /** The memory of the marks as 64-bit words, eight marks each. */
   #eights = new Float64Array(0);
   /** Place in `#due` of the first step that has not passed. */
   #at = 0;

@@ -41,7 +41,7 @@ export interface Trial {
   readonly figures?: Readonly<Record<string, number>>;
 }
 
-/** Paths of the figures of which lower values are better. */
+/** Paths of the figures for which a lower value is better. */
 const LOWER_IS_BETTER: ReadonlySet<string> = new Set(
   Object.values(RUN_FIGURES).flatMap((figure: RunFigure) =>
     figure.better === 'lower' ? [figure.path] : [],

@@ -354,7 +354,7 @@ export interface TrialEntriesTable {
   hash: string;
 }
 
-/** One row: the last of the trial entries, written with it. */
+/** One row that identifies the last trial entry; written in the same transaction. */
 export interface TrialHeadTable {
   id: 1;
   seq: number;

@@ -112,7 +112,7 @@ test('days of instruments that begin at different hours count as whole days', as
 test('a run that closes at its end sells at the last closes, with costs, after its last order', async () => {
   const histories = {
     X: bars([100, 100, 110, 120], DAY),
-    // Has no bar in the last step.
+    // Y has no bar in the last step.
     Y: bars([50, 50, 40], DAY),
   };
   const trade = (step: number, context: StrategyContext): void => {

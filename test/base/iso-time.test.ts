@@ -20,6 +20,6 @@ test('times are the text of Date, whatever time was formatted before', () => {
   );
 });
 
-test('a number that is no time is an error', () => {
+test('a number that is not a valid time is an error', () => {
   expect(() => isoTime(Number.NaN)).toThrow(RangeError);
 });

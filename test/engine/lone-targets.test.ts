@@ -1,4 +1,4 @@
-/** Targets that are the only working order are placed and filled by code of their own. */
+/** Compares the fast path for a target that is the only working order with the general code. */
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { NO_RISK_LIMITS, type EngineConfig } from '../../src/engine/config.ts';
@@ -7,7 +7,7 @@ import { bars, ENGINE_DEFAULTS, scripted, type Candle, type Scene } from './mark
 
 const SECOND = 1000;
 
-/** What a strategy does at one step. */
+/** Action of a strategy at one step. */
 type Deed =
   | { readonly kind: 'target'; readonly weight: number }
   | { readonly kind: 'limit'; readonly offset: number }

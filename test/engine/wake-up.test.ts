@@ -209,7 +209,7 @@ describe.each([
   });
 });
 
-it('a strategy is called at each step that is due, however many are taken at once after a single one', () => {
+it('a strategy is called at each step that is due, in batches of any size after a single step', () => {
   const called: number[] = [];
   const engine = new Engine({
     instruments: [

@@ -14,13 +14,13 @@ import type { StoredRun, StoredTrade } from './stored-run.ts';
 export interface Comparison {
   readonly schema: 'service-local/comparison/v1';
   readonly runs: readonly ComparedRun[];
-  /** Sentences about what limits the comparison. */
+  /** Sentences about limits of the comparison. */
   readonly notes: readonly string[];
   /** Each run over its own window. */
   readonly figures: readonly ComparedFigure[];
   /** The runs over the window that all have in common; `null` if they do not overlap. */
   readonly shared: SharedFigures | null;
-  /** One for each run after the first, which it is compared with. */
+  /** One for each run after the first, compared with the first. */
   readonly differences: readonly Difference[];
 }
 
@@ -41,7 +41,7 @@ export interface ComparedFigure {
   readonly figure: FigureName;
   /** In the order of the runs; `null` if undefined. */
   readonly values: readonly (number | null)[];
-  /** Indexes of the runs with the best value; empty if all are equal or neither direction is better. */
+  /** Indexes of the runs with the best value; empty if all are equal or no direction is better. */
   readonly best: readonly number[];
 }
 

@@ -9,8 +9,8 @@ import {
 import type { PackedTrials } from './packed-trials.ts';
 
 /**
- * The strategy and the bars of a trial. Trials count together if they have the family, the bar length
- * and a symbol in common and their windows overlap, so that another bar or symbol is no fresh start.
+ * The strategy and the bars of a trial. Trials count together if they share the family, the bar length
+ * and a symbol, and their windows overlap. Another bar or symbol therefore does not reset the count.
  */
 export interface TrialScope {
   /** Name that the strategy declares, which remains when its code is edited or moved. */
@@ -32,7 +32,7 @@ export interface TrialsRecord extends TrialScope {
   readonly trials: PackedTrials;
 }
 
-/** A run over the period that is kept from searches. The scope is that of this period. */
+/** A run over the holdout. The scope is that of the holdout. */
 export interface OpeningRecord extends TrialScope {
   readonly kind: 'holdout_opened';
   readonly by: string;

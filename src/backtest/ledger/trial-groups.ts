@@ -6,7 +6,7 @@ export interface TrialGroup extends TrialScope {
   readonly trials: number;
   /** Highest annualized Sharpe ratio; null if no trial has one. */
   readonly best_sharpe: number | null;
-  /** Runs over a period that is kept from searches. */
+  /** Number of runs over a holdout. */
   readonly holdout_openings: number;
   readonly last_recorded_at: string;
 }

@@ -38,7 +38,8 @@ export class TrialLedger {
   /**
    * Captures the trials that are recorded now.
    *
-   * @returns counts those on the data of the job, except trials of its lock with the given parameters
+   * @returns a function that counts those on the data of the job, except trials of its lock with the
+   *   given parameters
    */
   capture(job: BacktestJob): (own: Iterable<Pick<ExecutedTrial, 'params'>>) => EarlierTrials {
     const entries = this.entries();

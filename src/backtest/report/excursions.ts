@@ -2,7 +2,7 @@ import { firstAtLeast } from '../../base/sorted.ts';
 import type { Trade } from '../../engine/round-trip.ts';
 import type { Bars } from '../../market/bars.ts';
 
-/** How far the price went against a trade and in its favor, as shares of the entry price, at least zero. */
+/** How far the price moved against a trade and in its favor, as shares of the entry price, at least zero. */
 export interface Excursion {
   readonly adverse: number;
   readonly favorable: number;

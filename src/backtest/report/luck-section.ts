@@ -2,7 +2,7 @@ import { html, type Html } from '../../base/html.ts';
 import { describeLuck } from '../ledger/describe-luck.ts';
 import type { Summary } from '../summary.ts';
 
-/** How far the result may be luck. */
+/** Sentences on how likely luck explains the result. */
 export function luckSection(summary: Summary): Html[] {
   return describeLuck(summary).map((sentence) => html`<p class="judgement">${sentence}</p> `);
 }

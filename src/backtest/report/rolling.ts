@@ -27,7 +27,7 @@ export function sampledReturns(
  * Computes volatility and Sharpe ratio over windows of half a year of returns, by the formulas of the
  * whole run.
  *
- * @param limit largest number of windows; of more, every n-th one up to the last
+ * @param limit largest number of windows; if there are more, every n-th one up to the last is kept
  */
 export function rollingFigures(
   { time, returns }: ReturnType<typeof sampledReturns>,

@@ -41,7 +41,7 @@ export interface Ranges {
 
 /**
  * Entries of one side, or exits with the sign of their total profit, within one candle. An array,
- * because the names of fields would be most of the text of many markers.
+ * because field names would take most of the text of many markers.
  */
 export type Marker = readonly [
   /** Index of the candle. */

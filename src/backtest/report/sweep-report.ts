@@ -37,7 +37,7 @@ export interface SweepReportInput {
 export interface SweepRow {
   readonly params: Readonly<Record<string, number | string | boolean>>;
   readonly metrics: TrialMetrics;
-  /** With several objectives: 1 for the Pareto front, 2 for the front without it, and so on. */
+  /** With several objectives: 1 for the Pareto front, 2 for the front of the other trials, and so on. */
   readonly front?: number | undefined;
 }
 

@@ -11,7 +11,7 @@ const WEEKDAYS = ['Sunday', 'Monday', 'Tuesday', 'Wednesday', 'Thursday', 'Frida
 const HOURS = Array.from({ length: 24 }, (_, hour) => `${String(hour).padStart(2, '0')}:00`);
 const MAX_GROUPS = 50;
 
-/** Tables of closed trades by what they have in common, and how far prices went during them. */
+/** Tables of closed trades by group, and charts of their excursions. */
 export function tradeGroupsSection(input: ReportInput, dateOnly: boolean): Html {
   const { result, exitReasons, currency } = input;
   const { trades } = result;

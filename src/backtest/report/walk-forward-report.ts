@@ -125,7 +125,7 @@ function keyFigures({ document, summary }: WalkForwardReportInput): Html {
   </dl>`;
 }
 
-/** Pardo's rule of thumb: below a half, parameters that were optimized lose too much afterwards. */
+/** Pardo's rule of thumb: below a half, the optimization is probably overfitting. */
 const SOUND_EFFICIENCY = 0.5;
 
 function judgement({ efficiency, undefined: reasons }: WalkForwardDocument): Html {

@@ -1,8 +1,8 @@
 import { blockLengths, type BlockSums } from './block-sums.ts';
 
 /**
- * How the trial with the best Sharpe ratio in one half of the blocks does in the other half, over all
- * halves.
+ * How the trial with the best Sharpe ratio in one half of the blocks performs in the other half, over
+ * all halves.
  */
 export interface Overfitting {
   /** Share of the halves whose best trial ranks in the lower part of the other half, λ ≤ 0. */
@@ -10,8 +10,8 @@ export interface Overfitting {
   /** Share of the halves whose best trial has a negative Sharpe ratio in the other half. */
   readonly probability_of_loss: number;
   /**
-   * Line through the Sharpe ratios of the best trials, in the other half over the half in which they
-   * are best. A slope below 0: the better the fit, the worse the rest. Null if the ratios do not vary.
+   * Regression of the best trials' Sharpe ratios in the other half on those in the half in which they
+   * are best. A slope below 0 indicates overfitting. Null if the ratios do not vary.
    */
   readonly degradation: {
     readonly slope: number;
@@ -29,7 +29,7 @@ export interface Overfitting {
 /** A half whose variance is below this share of Σr² has returns that do not vary. */
 const LEAST_VARIANCE = 1e-12;
 
-/** Sharpe ratios between two turns of the event loop, about 20 ms. */
+/** Sharpe ratios to compute between two turns of the event loop; they take about 20 ms. */
 const SLICE = 4_000_000;
 
 /**

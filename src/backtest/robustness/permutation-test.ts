@@ -19,14 +19,14 @@ export interface PermutationOptions extends TrialLimits {
   readonly onProgress?: ((done: number) => void) | undefined;
 }
 
-/** Trials that run between two waits for the last worker, so that the waits take a small share of the time. */
+/** Trials between two waits for the last worker; enough that the waits take a small share of the time. */
 const TRIALS_OF_A_ROUND = 4096;
 
 /**
  * Repeats a search over permutations of its bars; see `PermutedBars`. The results do not depend on the
  * number of workers.
  *
- * @returns the best objective of each permutation, so that higher is better; NaN if no trial has one
+ * @returns the best objective of each permutation, negated if lower is better; NaN if no trial has one
  * @throws as `runSearch`
  */
 export async function searchPermutations(
@@ -148,7 +148,7 @@ function nextGenerations(
   };
 }
 
-/** The objective of a trial, so that higher is better; NaN if it is undefined. */
+/** The objective of a trial, negated if lower is better; NaN if it is undefined. */
 export function scoreOf(
   metrics: TrialMetrics | undefined,
   { objectives: [objective] }: Goal,

@@ -5,11 +5,11 @@ import { seededRandom } from '../../engine/random.ts';
 import { allocateBars, BAR_COLUMNS, sliceBars, type Bars } from '../../market/bars.ts';
 
 /**
- * Shuffles the price changes of bars, so that no order of them can be exploited while their distribution,
- * and the change over the whole history, stay: T. Masters, "Permutation and Randomization Tests for
- * Trading System Development", 2020, bar permutation. The gap from the last close to the open is
- * permuted separately from the changes within a bar (high, low and close relative to the open, with the
- * volume). The times, the first bar and the bars before the run stay.
+ * Shuffles the price changes of bars. This removes any order that a strategy could exploit, but keeps
+ * their distribution and the change over the whole history: T. Masters, "Permutation and Randomization
+ * Tests for Trading System Development", 2020, bar permutation. The gap from the last close to the open
+ * is permuted separately from the changes within a bar (high, low and close relative to the open, with
+ * the volume). The times, the first bar and the bars before the run stay.
  *
  * Several instruments share the permutation, so that their changes at one time stay together. Where one
  * has no bar, a time is exchanged only with times at which the same instruments have bars.
@@ -18,7 +18,7 @@ export class PermutedBars {
   readonly #given: readonly EngineInstrument[];
   readonly #seed: number;
   readonly #changes: readonly BarChanges[];
-  /** Bars at which the changes of `groups` are. */
+  /** Bars that exchange their changes with each other, one group per set of instruments. */
   readonly #groups: readonly (readonly Member[])[];
   readonly #memory: readonly Memory[];
 
@@ -61,7 +61,7 @@ export class PermutedBars {
 interface BarChanges {
   /** Open over the close before. */
   readonly gap: Float64Array;
-  /** Over the open of the bar. */
+  /** High, low and close over the open of the bar. */
   readonly high: Float64Array;
   readonly low: Float64Array;
   readonly close: Float64Array;
@@ -77,8 +77,9 @@ interface Memory {
   readonly bars: Bars;
   /** Directly before `bars` in memory, so that indicators read both as one column. */
   readonly warmUp: Bars | undefined;
-  /** For each bar, the one whose gap, and the one whose other changes, it receives. */
+  /** For each bar, the index of the bar whose gap it receives. */
   readonly gapFrom: Uint32Array;
+  /** The same for the changes within a bar. */
   readonly bodyFrom: Uint32Array;
 }
 

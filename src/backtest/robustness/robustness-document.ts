@@ -23,11 +23,11 @@ export interface RobustnessDocument {
   /** Absent if no part of the data was held out. */
   readonly holdout?: Holdout | undefined;
   readonly conventions: Conventions;
-  /** Decides the permutations and resamples. */
+  /** Seed of the permutations and resamples. */
   readonly seed: number;
   readonly axes: readonly Axis[];
   readonly search: SearchMethod;
-  /** Figure that chose the parameters. */
+  /** Figure by which the parameters were chosen. */
   readonly objective: Objective;
   readonly trials: { readonly total: number; readonly failed: number };
   /** The best trial, which all runs are compared with. */

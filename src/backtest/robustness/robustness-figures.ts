@@ -14,7 +14,7 @@ import type { StressName } from './stresses.ts';
 
 /** Results from which the figures are computed; a reason where a test was not possible. */
 export interface RobustnessTests {
-  /** Figure that chose the parameters. */
+  /** Figure by which the parameters were chosen. */
   readonly objective: Objective;
   readonly chosen: TrialMetrics;
   readonly overfitting: Overfitting | UndefinedFigure;
@@ -72,7 +72,7 @@ interface RobustnessFigure {
 
 const ANY: Range = [-Infinity, Infinity];
 const SHARE: Range = [0, 1];
-/** The usual significance level, and the p-value from which a result is common. */
+/** The usual significance level, and the p-value above which luck often gives the result. */
 const SIGNIFICANT = 0.05;
 const COMMON = 0.2;
 

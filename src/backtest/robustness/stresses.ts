@@ -20,7 +20,7 @@ export interface Stress {
 /** Bars by which the start of the run is shifted. */
 const OFFSETS = [1, 2, 5, 10, 20];
 
-/** Stresses that apply to the job: no fees cannot double, and a single symbol cannot be left out. */
+/** Returns the stresses that apply: fees of zero cannot double, and a single symbol cannot be left out. */
 export function stressesOf(job: BacktestJob): Stress[] {
   const { config, instruments } = job;
   const { fees, slippage } = config;

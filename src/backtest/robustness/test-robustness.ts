@@ -41,18 +41,18 @@ export interface RobustnessRequest {
 export interface RobustnessPlan {
   readonly search: Search;
   readonly seed: number;
-  /** Identifies the test by everything but the number of permutations. */
+  /** Digest of everything that decides the test but the number of permutations. */
   readonly digest: string;
 }
 
-/** The phases in their order, by what each counts. */
+/** The phases in order, named after what each one counts. */
 export type RobustnessPhase = 'trials' | 'cross-validated trials' | 'permutations' | 'other runs';
 
 export interface RobustnessOptions extends TrialLimits {
   /** Existing directory of the logs from which an interrupted test resumes. */
   readonly directory: string;
   readonly permutations: number;
-  /** Called with ended trials of the search, but not of its repetitions, before they are logged. */
+  /** Called with ended trials of the search, but not of its permutations, before they are logged. */
   readonly count?: CountTrials | undefined;
   readonly assertions: readonly Assertion<RobustnessFigureName>[];
   readonly signal?: AbortSignal | undefined;

@@ -2,7 +2,7 @@ import type { Axis, ParamValue, RangeAxis } from './axes.ts';
 
 /** An axis as positions between 0 and 1. */
 export interface AxisPositions {
-  /** False for a list of texts or booleans, whose order means nothing. */
+  /** False for a list of texts or booleans, which have no order. */
   readonly isOrdered: boolean;
   /** Number of values of a list; infinite for a range. */
   readonly size: number;

@@ -15,8 +15,8 @@ const narrowest = (n: number): number => 1 / Math.min(100, n + 2);
 /**
  * A density over positions from 0 to 1: the mean of normal kernels at the observed positions and of a
  * wide one in the middle, each truncated to the axis. The width of a kernel is the distance to its
- * farther neighbor, and at least that of its cell, so that the density is smooth over the values of a
- * list. J. Bergstra et al., "Algorithms for Hyper-Parameter Optimization", NIPS 24, 2011.
+ * farther neighbor, and at least the width of its cell. The density is thus smooth over the values of
+ * a list. J. Bergstra et al., "Algorithms for Hyper-Parameter Optimization", NIPS 24, 2011.
  */
 export class ParzenDensity {
   readonly #kernels: readonly Kernel[];

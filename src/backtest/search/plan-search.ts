@@ -40,7 +40,7 @@ export interface Search {
   readonly goal: Goal;
   readonly trials: TrialSource;
   readonly setup: TrialSetup;
-  /** Setups over the first parts of the bars, for pruning; none without it. */
+  /** Setups over the first parts of the bars; empty without pruning. */
   readonly parts: readonly TrialSetup[];
   /** Identifies the search by everything that decides its trials and their figures. */
   readonly digest: string;
@@ -88,7 +88,7 @@ export function planSearch(
     trials,
     setup: setupOf(job),
     parts,
-    // Where the goal only ranks the results, searches with different goals share their trials.
+    // If the goal only ranks the results, searches with different goals share their trials.
     digest: canonicalDigest({
       lock: job.lock.digest,
       axes,
@@ -101,7 +101,7 @@ export function planSearch(
   };
 }
 
-/** The trials of a search from the first one, for a search of its own. */
+/** The trials of a search from the first one, for another search. */
 export function trialsOf({
   job,
   axes,

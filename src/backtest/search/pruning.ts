@@ -8,8 +8,8 @@ import type { TrialSetup } from './trial.ts';
 
 /**
  * Parts of the bars over which the trials of a generation run first. After each part, the best third
- * continues. A part is over for all trials before they are compared, so the result does not depend on
- * the number of workers. Synchronous successive halving: K. Jamieson and A. Talwalkar, "Non-stochastic
+ * continues. All trials finish a part before they are compared, so the result does not depend on the
+ * number of workers. Synchronous successive halving: K. Jamieson and A. Talwalkar, "Non-stochastic
  * Best Arm Identification and Hyperparameter Optimization", AISTATS 2016.
  */
 const PARTS = [1 / 9, 1 / 3] as const;

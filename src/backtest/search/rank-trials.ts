@@ -13,12 +13,12 @@ export interface Ranking {
 }
 
 /**
- * Ranks trials by non-domination: the first front has the trials of which no other is at least as good
- * in every objective and better in one, the second front those that only trials of the first dominate,
- * and so on. With one objective, a front has trials of equal value. Trials that violate constraints
- * follow the others by the size of the violation (K. Deb et al., "A Fast and Elitist Multiobjective
- * Genetic Algorithm: NSGA-II", IEEE Trans. Evolutionary Computation 6(2), 2002, VI). An undefined figure
- * is the worst.
+ * Ranks trials by non-domination. A trial dominates another if it is at least as good in every objective
+ * and better in one. The first front has the trials that none dominates, the second front those that
+ * only trials of the first dominate, and so on. With one objective, a front has trials of equal value.
+ * Trials that violate constraints follow the others by the size of the violation (K. Deb et al., "A Fast
+ * and Elitist Multiobjective Genetic Algorithm: NSGA-II", IEEE Trans. Evolutionary Computation 6(2),
+ * 2002, VI). An undefined figure is the worst.
  */
 export function rankTrials(indices: Uint32Array, figureOf: FigureOf, goal: Goal): Ranking {
   const { objectives, constraints } = goal;
@@ -81,7 +81,7 @@ export function rankTrials(indices: Uint32Array, figureOf: FigureOf, goal: Goal)
   };
 }
 
-/** The objectives of each trial, in a row for each, so that higher is better. */
+/** A row of objectives for each trial, negated if lower is better. */
 export function scoresOf(
   indices: Uint32Array,
   figureOf: FigureOf,

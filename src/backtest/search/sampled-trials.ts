@@ -12,8 +12,8 @@ import type { TrialSource } from './trial-source.ts';
 import type { Trial } from './trial.ts';
 
 /**
- * Trials of a generation. It does not depend on the number of workers, so that the proposals do not
- * either. With smaller generations, `tpe` learns sooner, but more workers wait for the last trial.
+ * Number of trials in a generation. It does not depend on the number of workers, and therefore neither
+ * do the proposals. With smaller generations, `tpe` learns sooner, but more workers wait for the last trial.
  */
 const GENERATION_SIZE = 16;
 /** After this many repeated or invalid proposals in a row, the search has no further trial. */
@@ -33,7 +33,7 @@ export interface SamplerOptions {
   readonly goal: Goal;
 }
 
-/** Trials with random parameters, or since the second generation with those that `tpe` proposes. */
+/** Trials with random parameters; from the second generation on, `tpe` proposes them. */
 export class SampledTrials implements TrialSource {
   readonly generationSize = GENERATION_SIZE;
   readonly skipped = new SkippedCombinations();

@@ -10,8 +10,8 @@ const SAVE_WITHIN_MS = 250;
 const MOST_AT_ONCE = 10_000;
 
 /**
- * Saves ended trials: counts them in batches, because each entry of a ledger is written durably, and then
- * logs them, so that no trial in the log is uncounted if the process is killed.
+ * Saves ended trials. It counts them first and then logs them, so that every trial in the log is counted
+ * even if the process is killed. It counts in batches, because each ledger entry is written durably.
  */
 export class SavedTrials {
   readonly #log: TrialLog | undefined;
@@ -39,7 +39,7 @@ export class SavedTrials {
     this.#saveSoon();
   }
 
-  /** Counts a trial that is logged, and does not run over more bars. */
+  /** Counts a logged trial that does not run over more bars. */
   countPruned(result: TrialResult): void {
     this.#uncounted.push(executedTrial(result));
     this.#saveSoon();

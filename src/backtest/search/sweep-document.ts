@@ -27,7 +27,7 @@ export interface SweepDocument {
   readonly window: Summary['window'];
   readonly conventions: Conventions;
   readonly search: SearchMethod & {
-    /** Trials of a generation; absent for a grid, whose trials are independent of each other. */
+    /** Number of trials in a generation; absent for a grid, whose trials are independent of each other. */
     readonly generation_size?: number;
     readonly objectives: Goal['objectives'];
     readonly constraints: Goal['constraints'];
@@ -70,7 +70,7 @@ export interface SweepDocument {
 interface Ranked {
   readonly params: Trial['params'];
   readonly metrics: TrialMetrics;
-  /** With several objectives: 1 for the Pareto front, 2 for the front without it, and so on. */
+  /** With several objectives: 1 for the Pareto front, 2 for the front of the other trials, and so on. */
   readonly front?: number;
 }
 

@@ -17,7 +17,7 @@ const CANDIDATES = 24;
  * best of several candidates would always be the same value, which early luck can choose.
  *
  * @param good values of the good trials, in the order of the axes
- * @returns draws a proposal
+ * @returns a function that draws a proposal
  */
 export function fitTpe(
   axes: readonly AxisPositions[],

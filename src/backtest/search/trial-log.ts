@@ -5,7 +5,7 @@ import { isComplete, type TrialMetrics } from './trial-figures.ts';
 import type { Trial, TrialFigures, TrialResult } from './trial.ts';
 
 /**
- * Log of a search's finished trials, from which an interrupted search continues: a line that identifies
+ * Log of a search's finished trials, from which an interrupted search resumes: a line that identifies
  * the search, then a JSON line for each trial and, with pruning, for each part of the bars over which it
  * ran. Parameters are logged only if results of earlier trials can change them.
  */

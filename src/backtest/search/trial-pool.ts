@@ -13,7 +13,7 @@ export interface TrialLimits {
 }
 
 /**
- * Share of a worker's part of the remaining trials that it receives at once. Chunks shrink towards the
+ * Share of a worker's part of the remaining trials that it receives at once. Chunks shrink toward the
  * end, so that all workers finish at about the same time.
  */
 const CHUNK_SHARE = 1 / 4;

@@ -17,7 +17,8 @@ export type RankedTrial = Trial & { readonly metrics: TrialMetrics; readonly fro
  * Results of the trials of a search by index, as rows of numbers: a million of them take 112 MB. `null` is
  * stored as NaN, which is never a figure.
  *
- * A rung is a part of the bars, of which the last one has all. Without pruning it is the only one.
+ * A rung is a part of the bars from the first one on; the last rung has all bars. Without pruning, it is
+ * the only one.
  */
 export class TrialResults {
   /** Sums of the returns of the trials, if the search has blocks. */
@@ -102,7 +103,7 @@ export class TrialResults {
     this.#rungs[index]! |= 1 << rung;
   }
 
-  /** Ends a trial at a rung, of which it has figures. */
+  /** Ends a trial at a rung for which it has figures. */
   prune(index: number, rung: number): void {
     if (this.has(index)) this.#completed--;
     this.#rungs[index]! &= (1 << (rung + 1)) - 1;
@@ -110,7 +111,7 @@ export class TrialResults {
     this.#pruned++;
   }
 
-  /** Adds a trial of an earlier run, whose parameters may differ if earlier trials now end otherwise. */
+  /** Adds a trial of an earlier run. Its parameters may differ if earlier trials have other results now. */
   recall(result: TrialResult): void {
     this.add(result);
     this.#recalled.set(result.index, JSON.stringify(result.params));

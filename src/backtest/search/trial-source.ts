@@ -4,7 +4,7 @@ import type { Trials } from './trial.ts';
 
 /** The trials of a search, which come in generations. */
 export interface TrialSource extends Trials {
-  /** Trials of a generation; all are in one if undefined. */
+  /** Number of trials in a generation; undefined if there is one generation. */
   readonly generationSize?: number | undefined;
   readonly skipped: SkippedCombinations;
   /**

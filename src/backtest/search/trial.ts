@@ -52,7 +52,7 @@ export interface TrialSetup {
   readonly timeoutMs: number;
   /** Blocks of returns for cross-validation. */
   readonly blocks?: ReturnBlocks | undefined;
-  /** Decides the permutations of the bars, together with the number of each. */
+  /** Seed of the permutations of the bars. */
   readonly permutationSeed?: number | undefined;
 }
 

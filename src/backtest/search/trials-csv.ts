@@ -6,7 +6,7 @@ import type { TrialResult } from './trial.ts';
 
 /**
  * Lines of `trials.csv`: the parameters, figures and error of each trial that has ended. A search in
- * generations adds their number, and pruning the number of bars after which a trial was pruned. A
+ * generations adds the number of the generation; pruning adds the bars after which a trial was pruned. A
  * pruned trial has no figures there, since they are not comparable.
  */
 export function* trialLines({ results, trials, parts }: Search): Generator<string> {

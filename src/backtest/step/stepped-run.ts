@@ -188,7 +188,7 @@ export class SteppedRun {
 
 const orNull = (value: number): number | null => (Number.isFinite(value) ? value : null);
 
-/** Whether an order works on after the last event of the run about it. */
+/** Whether an order still works after its last event. */
 function isOpen({ kind }: OrderEvent): boolean {
   return kind === 'order.submitted' || kind === 'order.triggered';
 }

@@ -4,7 +4,7 @@ import type { RunResult } from '../../engine/run-result.ts';
 
 /**
  * Joins consecutive runs into one. Each begins with the cash with which the one before it ended, and
- * all but the last end without a position. Trades and orders are numbered through.
+ * all but the last end without a position. The numbers of trades and orders continue from run to run.
  *
  * @param runs at least one
  */

@@ -7,7 +7,7 @@ import type { Holdout } from '../summary.ts';
  * Ends a job before its last period.
  *
  * @param period such as `1y`, up to the last bar of any instrument
- * @param isOpen whether the job keeps these bars nevertheless
+ * @param isOpen whether the job keeps these bars
  * @throws ServiceError `invalid_data` if no bar is left
  */
 export function keepHoldout(job: BacktestJob, period: string, isOpen: boolean): BacktestJob {

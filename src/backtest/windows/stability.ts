@@ -25,10 +25,10 @@ function betterOf(better: Objective['better'], one: number, other: number): numb
   return better === 'higher' ? Math.max(one, other) : Math.min(one, other);
 }
 
-/** How the choice of a parameter, and the objective around it, move from window to window. */
+/** How the choice of a parameter, and the objective around it, change from window to window. */
 export interface ParameterStability {
   readonly name: string;
-  /** ParamValue that each window chose. */
+  /** Value that each window chose. */
   readonly chosen: readonly ParamValue[];
   /** Windows that chose another value than the one before. */
   readonly changes: number;

@@ -18,7 +18,7 @@ export function allowsLoneTargets(config: EngineConfig, instruments: number): bo
 /**
  * Places and fills a target while no other order works, in a cash account with one instrument and
  * simulated fills. Most strategies place only such orders, and a search places hundreds of millions. The
- * results equal those of `StrategyBroker` and `SimulatedExecution`, in half the time: there
+ * results equal those of `StrategyBroker` and `SimulatedExecution`, in half the time, because there
  * are no other orders, exits, groups, partial fills, permits, thresholds or collars to consider.
  */
 export class LoneTargets {
@@ -33,8 +33,8 @@ export class LoneTargets {
   }
 
   /**
-   * Creates the order, and submits it unless a limit denies it. Returns undefined if it would not be
-   * alone, and does nothing then.
+   * Creates the order, and submits it unless a limit denies it. If another order works, it does nothing
+   * and returns undefined.
    *
    * @param delta signed units to trade at the close.
    */
@@ -47,7 +47,7 @@ export class LoneTargets {
     return order;
   }
 
-  /** Fills the only working order at the open, or ends it. Returns false if it is no lone target. */
+  /** Fills the only working order at the open, or ends it. Returns false if it is not a lone target. */
   fill(): boolean {
     const { working, histories, portfolio, step } = this.#run;
     const order = working[0]!;

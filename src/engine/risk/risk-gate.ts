@@ -163,8 +163,9 @@ export class RiskGate {
   }
 
   /**
-   * `denial` of a new target, or `denialAtFill` of one that has begun to trade, while it is the only order
-   * of a cash account with one instrument and `hasOnlyLimits` is true.
+   * Faster form of `denial` for a new target, and of `denialAtFill` for one that has begun to trade.
+   * Requires that `hasOnlyLimits` is true and that it is the only order of a cash account with one
+   * instrument.
    */
   denialOfLone(order: WorkingOrder, delta: number, price: number): OrderReason | undefined {
     const { config, portfolio, times, step } = this.#run;

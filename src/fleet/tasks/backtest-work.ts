@@ -26,7 +26,7 @@ export interface BacktestWork {
   readonly changes: SpecChanges;
   /** Lock that the backtest must match, if it is verified. */
   readonly locked?: KeptLock | undefined;
-  /** Includes the period that the spec keeps from searches. */
+  /** Includes the holdout of the spec in the run. */
   readonly opensHoldout?: boolean | undefined;
   readonly catalogueDir: string;
   readonly timeoutMs: number;

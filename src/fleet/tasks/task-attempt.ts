@@ -67,7 +67,7 @@ interface TaskDone {
   /** Short form of the result, for events and lists. */
   readonly summary: Readonly<Record<string, unknown>>;
   readonly files: readonly string[];
-  /** Absent if the task is no backtest. */
+  /** Absent if the task is not a backtest. */
   readonly trial?: ExecutedTaskTrial | undefined;
 }
 

@@ -35,7 +35,7 @@ export interface BacktestRequest extends SpecChanges {
   readonly version?: number | undefined;
   /** Fails the task if anything differs from the lock of the first such backtest. */
   readonly verify_lock?: boolean | undefined;
-  /** Includes the period that the spec keeps from searches, which is recorded. */
+  /** Includes the holdout of the spec in the run, and records the opening. */
   readonly open_holdout?: boolean | undefined;
 }
 

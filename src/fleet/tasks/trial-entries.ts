@@ -12,7 +12,7 @@ import type { ChainHead } from '../../base/hash-chain.ts';
 import type { Db, TrialEntriesTable } from '../../storage/tables.ts';
 import type { EarlierTrials, Holdout } from '../../backtest/summary.ts';
 
-/** The trial of a backtest, once its data are read. */
+/** The trial of a backtest, known once its data are read. */
 export interface TaskTrial {
   readonly lock: string;
   /** See `trialKey`. */
@@ -30,7 +30,7 @@ export interface TrialCounts {
   readonly holdout?: Holdout | undefined;
 }
 
-/** Records the trial of a task, unless the same trial is recorded. */
+/** Records the trial of a task, unless it is already recorded. */
 export async function recordTrial(
   tx: Db,
   task_id: string,
@@ -44,7 +44,7 @@ export async function recordTrial(
   await append(tx, now, record, { trial_key: key, sharpe });
 }
 
-/** Records that a task opens its holdout; once, however often the task is attempted. */
+/** Records that a task opens its holdout, once for all attempts of the task. */
 export async function recordOpening(
   tx: Db,
   task_id: string,
@@ -192,7 +192,7 @@ export async function readTrials(
   afterSeq: number,
   limit: number,
 ): Promise<{ readonly entries: readonly LedgerEntry[]; readonly head: ChainHead }> {
-  // Read first, so that an entry appended meanwhile is beyond no head.
+  // Read before the head, so that no returned entry is after the head.
   const rows = await db
     .selectFrom('trial_entries')
     .selectAll()

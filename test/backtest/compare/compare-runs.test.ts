@@ -46,7 +46,7 @@ const figure = (of: ReturnType<typeof compareRuns>, name: string) =>
   of.figures.find((each) => each.figure === name)!;
 
 describe('figures side by side', () => {
-  it('mark the better value in the direction of the figure, all of a tie, and none where all are equal', () => {
+  it('mark the better value in the direction of the figure, all values of a tie, and none if all are equal', () => {
     const risk = (sharpe: number | null, volatility: number) => ({
       risk: { ...summary.risk, sharpe, volatility },
     });
@@ -104,7 +104,7 @@ describe('runs over different windows', () => {
     });
   });
 
-  it('that do not overlap share nothing, and each has its curve in its own time', () => {
+  it('without a common window are compared by figures only, with a curve over their own time', () => {
     const runs = [stored([100, 90]), stored([100, 120], { from: 5 })];
     const { shared, notes, differences } = compareRuns(runs);
     expect(shared).toBeNull();

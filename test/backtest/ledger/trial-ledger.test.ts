@@ -77,7 +77,7 @@ describe('trials that were recorded', () => {
     ['another symbol', { symbols: ['NDX'] }, 0],
     ['bars of another length', { barMs: 3_600_000 }, 0],
     ['another family', { family: 'rsi_reversion' }, 0],
-  ])('count for %s as they should', (_, data, count) => {
+  ])('count only on overlapping data of the family: %s', (_, data, count) => {
     record();
     expect(earlier(jobOf({ ...data, lock: 'b'.repeat(64) })).count).toBe(count);
   });

@@ -27,7 +27,7 @@ describe('the worst drawdowns', () => {
     ]);
   });
 
-  it('are the deepest of many, and none where equity never fell', () => {
+  it('are the deepest of many, and empty if equity never fell', () => {
     const sawtooth = Array.from({ length: 400 }, (_, i) => (i % 2 ? 100 - (i % 97) / 10 : 100));
     const depths = dated(sawtooth, 5).map(({ depth }) => depth);
     const all = drawdownsOf(Float64Array.from(sawtooth)).toSorted().slice(0, 5);

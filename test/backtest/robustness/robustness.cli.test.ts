@@ -99,7 +99,7 @@ test('the gates of a search over noise fail with exit 5 and a reason for a trade
   expect(report.match(/<li class="fail">/g)).toHaveLength(2);
 });
 
-test('the result is the same with one worker and with three, and other with another seed', async () => {
+test('the result is the same with one worker and with three, and differs with another seed', async () => {
   const run = async (workers: string, seed: string) => {
     const out = join(directory, `workers-${workers}-${seed}`);
     const limits = ['--permutations', '8', '--workers', workers, '--seed', seed];

@@ -155,7 +155,7 @@ test('anchored windows train on all bars since the first', async () => {
   expect(windows.map(({ train }) => train.bars)).toEqual([501, 753, 1005]);
 });
 
-test('each window searches as asked, and chooses by another objective under constraints', async () => {
+test('each window uses the given search, and chooses by another objective under constraints', async () => {
   const { windows, search, stability } = await json<WalkForwardDocument>(
     'backtest',
     'walk-forward',
@@ -259,7 +259,7 @@ export default defineStrategy({
   }
 
   test.each(['SIGINT', 'SIGKILL'] as const)(
-    'by %s resumes in its window, with the result of one that was not',
+    'by %s resumes in its window and gives the same result',
     async (signal) => {
       const gate = join(directory, `${signal}.go`);
       const out = join(directory, signal);

@@ -41,7 +41,7 @@ export interface ChartLine {
   readonly ranges: Ranges;
 }
 
-/** Value of a button in the list of trades. An array, because a long list would repeat names. */
+/** Value of a button in the list of trades. An array, because field names would lengthen a long list. */
 export type ShownTrade = readonly [
   id: number,
   /** Index of the chart. */

@@ -149,7 +149,7 @@ export const verb = defineVerb({
   },
 });
 
-/** One seed serves the search, too. */
+/** The same seed is used for the search. */
 function searchOf({ seed, ...options }: Parameters<typeof searchRequestOf>[0]): SearchRequest {
   if (options.param.length === 0) return { params: [] };
   return searchRequestOf({ ...options, seed: options.search === 'grid' ? undefined : seed });
