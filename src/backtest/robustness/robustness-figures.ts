@@ -53,7 +53,7 @@ export const UNDEFINED_FIGURES = {
   no_objective: 'the run has no value of the objective',
   no_share: 'the objective is not positive, or a lower value is better',
   no_variation: 'the figures do not vary',
-  no_neighbors: 'the strategy has no numeric parameter',
+  no_neighbors: 'no numeric parameter of the strategy can be changed',
   no_fees: 'the bot pays no fees',
   no_slippage: 'the bot has no slippage',
   too_few_symbols: 'the strategy needs all of its symbols',
