@@ -50,7 +50,7 @@ export interface JobInstrument extends EngineInstrument {
 export interface BenchmarkSeries {
   /** As its author named it: a symbol, a file or a dataset of the catalogue. */
   readonly name: string;
-  /** At least one bar at or before the end of the run. */
+  /** One or more bars at or before the end of the run. */
   readonly bars: Bars;
   /** `barsDigest` of the bars. */
   readonly digest: string;

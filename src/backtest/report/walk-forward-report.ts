@@ -29,7 +29,7 @@ import { showFigure, statisticsSection } from './statistics-section.ts';
 import { tradeGroupsSection } from './trade-groups-section.ts';
 import { tradesSection } from './trades-section.ts';
 
-/** `summary` and `result` are those of the joined tests. */
+/** `summary` and `result` describe the joined tests. */
 export interface WalkForwardReportInput extends ReportInput {
   readonly document: WalkForwardDocument;
 }
