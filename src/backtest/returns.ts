@@ -36,7 +36,7 @@ export function sampleEquity(
   return Float64Array.from(samples);
 }
 
-/** Times of the last step of each UTC day, week or month, at which `sampleEquity` takes its samples. */
+/** Times of the last step of each UTC day, week or month. The last samples of `sampleEquity` are at them. */
 export function sampleTimes(time: Float64Array, sampling: Conventions['sampling']): Float64Array {
   const times: number[] = [];
   for (let first = 0; first < time.length;) {
