@@ -57,7 +57,11 @@ export async function writeRun(
     indicators,
     currency,
     benchmark: benchmark.equity,
-    exitReasons: exitReasonsOf(result.journal.events(), result.trades),
+    exitReasons: exitReasonsOf(
+      result.journal.events(),
+      result.trades,
+      job.config.closesAtEnd ? { reason: 'run_end', times: [result.time.at(-1)!] } : undefined,
+    ),
   });
   await writeText(path('report.html'), [report]);
   await writeText(path('summary.json'), [`${JSON.stringify(summary, undefined, 2)}\n`]);

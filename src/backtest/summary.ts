@@ -120,7 +120,10 @@ export interface Lock {
   readonly trials?: EarlierTrials | undefined;
 }
 
-/** Trials of a family on the data of a run when it started. The trials of the run itself are excluded. */
+/**
+ * Trials of a family on the data of a run when it started. The trials of the run itself are excluded,
+ * except those of a walk-forward analysis.
+ */
 export interface EarlierTrials {
   readonly count: number;
   /** Number of these with a Sharpe ratio. */

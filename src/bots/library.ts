@@ -10,11 +10,10 @@ import { availableParallelism, homedir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { backtest as runBacktest, type Outcome } from '../backtest/backtest.ts';
 import type { BacktestJob } from '../backtest/job.ts';
-import { TrialLedger, type TrialCommand } from '../backtest/ledger/trial-ledger.ts';
+import { TrialLedger } from '../backtest/ledger/trial-ledger.ts';
 import { drawdownsOf } from '../backtest/returns.ts';
 import { prepareDirectory, writeRun } from '../backtest/run-files.ts';
 import { parseAxis, type AxisText } from '../backtest/search/axes.ts';
-import type { ExecutedTrial } from '../backtest/ledger/packed-trials.ts';
 import { parseConstraint, parseObjective, type Goal } from '../backtest/search/goal.ts';
 import {
   planSearch,
@@ -89,7 +88,7 @@ export async function backtest(
   options: BacktestOptions = {},
 ): Promise<BacktestResult> {
   const { params = {}, out } = options;
-  const { job, timeoutMs, count } = await prepareBot(bot, options, params);
+  const { job, timeoutMs, ledger } = await prepareBot(bot, options, params);
   if (out !== undefined) await prepareDirectory(out);
   const outcome = await runBacktest(job, {
     runId: 'library',
@@ -97,7 +96,7 @@ export async function backtest(
     signal: options.signal,
   });
   const { summary, result } = outcome;
-  count('backtest', job, [{ params: job.params, sharpe: summary.risk.sharpe }]);
+  ledger.record(job, 'backtest', [{ params: job.params, sharpe: summary.risk.sharpe }]);
   if (out !== undefined) await writeRun(resolve(out), job, outcome);
   return { summary, ...columnsOf(result) };
 }
@@ -135,12 +134,12 @@ export interface SweepResult {
 
 /** @throws ServiceError with a machine code, as the command `backtest sweep` */
 export async function sweep(bot: BotSource, options: SearchOptions): Promise<SweepResult> {
-  const { job, source, timeoutMs, memoryMb, count } = await prepareBot(bot, options, {});
+  const { job, source, timeoutMs, memoryMb, ledger } = await prepareBot(bot, options, {});
   const search = planSearch(job, requestOf(options), timeoutMs);
   const { results, trials, goal } = search;
   await runSearch(search, source, {
     ...limitsOf(options, memoryMb),
-    count: (ended) => count('sweep', job, ended),
+    count: (ended) => ledger.record(job, 'sweep', ended),
     onProgress: (done) => options.onProgress?.(done, trials.capacity),
   });
   const ranking = results.ranking(goal);
@@ -174,7 +173,7 @@ export async function walkForward(
   options: WalkForwardOptions,
 ): Promise<WalkForwardResult> {
   const { train, test, embargo, anchored = false, out } = options;
-  const { job, source, timeoutMs, memoryMb, count } = await prepareBot(bot, options, {});
+  const { job, source, timeoutMs, memoryMb, ledger } = await prepareBot(bot, options, {});
   const directory = out === undefined ? undefined : resolve(out);
   if (directory !== undefined) await prepareDirectory(directory);
   const walk = await runWalkForward(job, source, {
@@ -186,10 +185,10 @@ export async function walkForward(
     search: requestOf(options),
     timeoutMs,
     directory,
-    count: (window, ended) => count('walk-forward', window, ended),
+    count: (window, ended) => ledger.record(window, 'walk-forward', ended),
     onProgress: options.onProgress,
   });
-  const outcome = walkForwardOutcome(walk, []);
+  const outcome = walkForwardOutcome(walk, [], ledger.capture(job)([]));
   if (directory !== undefined) await writeWalkForward(directory, walk, outcome);
   return { document: outcome.document, ...columnsOf(walk.result) };
 }
@@ -199,7 +198,7 @@ interface PreparedBot {
   readonly source: StrategySource;
   readonly timeoutMs: number;
   readonly memoryMb: number;
-  readonly count: (by: TrialCommand, job: BacktestJob, executed: readonly ExecutedTrial[]) => void;
+  readonly ledger: TrialLedger;
 }
 
 async function prepareBot(
@@ -221,13 +220,12 @@ async function prepareBot(
   );
   const { job } = await prepare(loaded, { catalogueDir: join(home, 'catalogue'), assertions: [] });
   const signals = await signalsOver(loaded.models, job.instruments, options.signal);
-  const ledger = new TrialLedger(home);
   return {
     job: { ...job, signals },
     source: strategySource(loaded),
     timeoutMs,
     memoryMb,
-    count: (by, counted, executed) => ledger.record(counted, by, executed),
+    ledger: new TrialLedger(home),
   };
 }
 

@@ -1,6 +1,7 @@
 import { formatCountOf, formatPercent, NO_VALUE } from '../base/format.ts';
 import { formatFigure, readFigure } from '../base/format-figure.ts';
 import { RUN_FIGURES, type FigureName } from '../base/run-figures.ts';
+import { describeLuck } from '../backtest/ledger/describe-luck.ts';
 import type { WalkForwardDocument } from '../backtest/windows/walk-forward-document.ts';
 import { UNDEFINED_REASONS } from '../backtest/summary.ts';
 import type { Output } from './output.ts';
@@ -35,13 +36,16 @@ export function showWalkForward(out: Output, document: WalkForwardDocument): voi
     ],
     windows.map(({ test, params, in_sample, out_of_sample }) => [
       `${day(test.from)} to ${day(test.to)}`,
-      ...axes.map(({ name }) => String(params[name])),
-      formatFigure('sharpe', in_sample.sharpe),
+      ...axes.map(({ name }) => String(params?.[name] ?? NO_VALUE)),
+      formatFigure('sharpe', in_sample?.sharpe ?? null),
       formatFigure('sharpe', out_of_sample.sharpe),
       formatFigure('total_return', out_of_sample.total_return),
       formatFigure('trades', out_of_sample.trades),
     ]),
   );
+  for (const [at, { flat }] of windows.entries()) {
+    if (flat !== null) out.line(`Window ${at + 1} holds no position: ${flat.detail}.`);
+  }
   out.line();
   out.table(
     [{ title: 'joined tests' }, right('')],
@@ -57,6 +61,7 @@ export function showWalkForward(out: Output, document: WalkForwardDocument): voi
   }
   const profitable = Math.round(efficiency.profitable_windows * windows.length);
   out.line(`${profitable} of ${formatCountOf(windows.length, 'test window')} made a profit.`);
+  for (const sentence of describeLuck(document)) out.line(sentence);
   showFindings(out, document.findings);
   showGates(out, document.gates);
 }

@@ -3,7 +3,10 @@ import { formatTime } from '../../market/bar-time.ts';
 import type { Holdout, RunDeflatedSharpe, Summary } from '../summary.ts';
 
 /** Sentences on how likely luck explains a result, for the terminal and the report. */
-export function describeLuck({ deflated_sharpe, holdout }: Summary): string[] {
+export function describeLuck({
+  deflated_sharpe,
+  holdout,
+}: Pick<Summary, 'deflated_sharpe' | 'holdout'>): string[] {
   return [
     ...(deflated_sharpe === undefined ? [] : [describeTrials(deflated_sharpe)]),
     ...(holdout === undefined ? [] : [describeHoldout(holdout)]),

@@ -1,8 +1,9 @@
+import { isoTime } from '../../base/iso-time.ts';
 import type { OrderEvent } from '../../engine/journal.ts';
 import type { OrderType } from '../../engine/orders/order.ts';
 import type { Trade } from '../../engine/round-trip.ts';
 
-/** The kind of order that closed a trade. */
+/** What closed a trade: mostly the kind of its last order. */
 export type ExitReason = keyof typeof EXIT_REASONS;
 
 export const EXIT_REASONS = {
@@ -15,7 +16,15 @@ export const EXIT_REASONS = {
   stop_loss: 'Stop loss',
   reversal: 'Reversal',
   margin_call: 'Margin call',
+  run_end: 'End of run',
+  window_end: 'End of window',
 } as const;
+
+/** The times at which a run closes all positions, ms since the epoch; see `closesAtEnd`. */
+export interface Closing {
+  readonly reason: 'run_end' | 'window_end';
+  readonly times: readonly number[];
+}
 
 /**
  * Returns the exit reason of each closed trade by its id. Take profit and stop loss are the exits of a
@@ -28,17 +37,22 @@ export const EXIT_REASONS = {
 export function exitReasonsOf(
   events: Iterable<OrderEvent>,
   trades: readonly Trade[],
+  closing?: Closing,
 ): ReadonlyMap<number, ExitReason> {
   const reasons: ExitReason[] = [];
   const reasonOf = new Map<number, ExitReason>();
   const positions = new Map<string, number>();
+  const ends = new Set(closing?.times.map(isoTime));
   let calledAt: string | undefined;
   for (const event of events) {
     if (event.kind === 'account.margin_call') calledAt = event.time;
     if (event.kind === 'order.submitted') {
       // The account submits its own orders directly after a margin call, and then accepts no others.
-      const reason = event.time === calledAt ? 'margin_call' : reasonOfOrder(event);
-      reasonOf.set(event.order, reason);
+      if (event.time === calledAt) reasonOf.set(event.order, 'margin_call');
+      // Of the market orders submitted in the last step, only those that close the run fill.
+      else if (closing && event.type === 'market' && ends.has(event.time)) {
+        reasonOf.set(event.order, closing.reason);
+      } else reasonOf.set(event.order, reasonOfOrder(event));
     }
     if (!('position' in event)) continue;
     const before = positions.get(event.symbol) ?? 0;

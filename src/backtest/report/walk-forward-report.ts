@@ -21,6 +21,7 @@ import { sortTables } from './client/sort-tables.ts';
 import { switchTheme } from './client/switch-theme.ts';
 import { drawdownsSection } from './drawdowns-section.ts';
 import type { ReportInput } from './input.ts';
+import { luckSection } from './luck-section.ts';
 import { type Column, renderPage, sortableTable, THEME_BUTTON } from './render-report.ts';
 import { findingsSection, gatesSection, MAX_CURVE_POINTS } from './report.ts';
 import { returnsSection } from './returns-section.ts';
@@ -50,7 +51,7 @@ export function renderWalkForwardReport(input: WalkForwardReportInput): string {
     title: `${document.bot.name} · walk-forward`,
     body: html`<main>
       ${heading(document, currency)} ${keyFigures(input)} ${judgement(document)}
-      ${gatesSection(document.gates)} ${findingsSection(document.findings)}
+      ${luckSection(summary)} ${gatesSection(document.gates)} ${findingsSection(document.findings)}
       <div class="columns">
         <div>
           ${equitySection(input, curve, deepest, dateOnly)} ${windowsSection(document)}
@@ -185,13 +186,13 @@ function windowsSection({ windows, axes, search }: WalkForwardDocument): Html {
     },
     ...axes.map(({ name }): Column<Row> => ({
       label: name,
-      numeric: typeof windows[0]!.params[name] === 'number',
-      value: ({ params }) => String(params[name]),
-      text: ({ params }) => html`<bdi>${String(params[name])}</bdi>`,
+      numeric: windows.every(({ params }) => typeof (params?.[name] ?? 0) === 'number'),
+      value: ({ params }) => String(params?.[name] ?? ''),
+      text: ({ params }) => html`<bdi>${String(params?.[name] ?? NO_VALUE)}</bdi>`,
     })),
-    pair('Sharpe, training', ({ in_sample }) => in_sample.sharpe, formatRatio),
+    pair('Sharpe, training', ({ in_sample }) => in_sample?.sharpe ?? null, formatRatio),
     pair('Sharpe, test', ({ out_of_sample }) => out_of_sample.sharpe, formatRatio),
-    pair('CAGR, training', ({ in_sample }) => in_sample.cagr, formatPercent),
+    pair('CAGR, training', ({ in_sample }) => in_sample?.cagr ?? null, formatPercent),
     pair('CAGR, test', ({ out_of_sample }) => out_of_sample.cagr, formatPercent),
     pair('Return, test', ({ out_of_sample }) => out_of_sample.total_return, formatPercent),
     pair('Trades, test', ({ out_of_sample }) => out_of_sample.trades, formatCount),
@@ -208,6 +209,13 @@ function windowsSection({ windows, axes, search }: WalkForwardDocument): Html {
       rows: windows.map((window, at) => ({ ...window, number: at + 1 })),
       sorted: { column: 0, direction: 'ascending' },
     })}
+    ${windows.map(({ flat }, at) =>
+      flat === null
+        ? nothing
+        : html`<p class="note">
+            Window ${formatCount(at + 1)} holds no position: <bdi>${flat.detail}</bdi>.
+          </p>`,
+    )}
   </section>`;
 }
 

@@ -10,7 +10,10 @@ export interface Efficiency {
    * undefined, or if the one in training is not positive.
    */
   readonly value: number | null;
-  /** Annual return at which the growth of all training windows in a row takes as many years. */
+  /**
+   * Annual return at which the growth of all training windows in a row takes as many years. A window in
+   * which no trial could be chosen has a return of 0, in training and in its test.
+   */
   readonly in_sample_annual: number | null;
   /** CAGR of the joined tests. */
   readonly out_of_sample_annual: number | null;
@@ -31,12 +34,12 @@ export function efficiencyOf(
 ): EfficiencyOfWindows {
   let days = 0;
   let growth = 1;
-  for (const { training, inSample } of windows) {
+  for (const { training, best } of windows) {
     const times = training.instruments.map(({ bars }) => bars.time);
     const first = Math.min(...times.map((time) => time[0]!));
     const last = Math.max(...times.map((time) => time.at(-1)!));
     days += (last - first) / DAY;
-    growth *= Math.max(0, 1 + inSample.total_return);
+    growth *= Math.max(0, 1 + (best?.metrics.total_return ?? 0));
   }
   const inSample: number | UndefinedReason =
     growth === 0

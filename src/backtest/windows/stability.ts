@@ -28,14 +28,14 @@ function betterOf(better: Objective['better'], one: number, other: number): numb
 /** How the choice of a parameter, and the objective around it, change from window to window. */
 export interface ParameterStability {
   readonly name: string;
-  /** Value that each window chose. */
-  readonly chosen: readonly ParamValue[];
-  /** Windows that chose another value than the one before. */
+  /** Value that each window chose; null if it could choose none. */
+  readonly chosen: readonly (ParamValue | null)[];
+  /** Windows that chose another value than the last one that chose. */
   readonly changes: number;
   /** Columns of `objective`: tried values in ascending order, or equal intervals between them. */
   readonly values: readonly string[];
-  /** Column of the value that each window chose. */
-  readonly chosen_at: readonly number[];
+  /** Column of the value that each window chose, or null. */
+  readonly chosen_at: readonly (number | null)[];
   /** Best objective in training, by window and column; null without a trial that has one. */
   readonly objective: readonly (readonly (number | null)[])[];
 }
@@ -44,13 +44,14 @@ export function stabilityOf(
   name: string,
   better: Objective['better'],
   windows: readonly {
-    readonly params: Readonly<Record<string, ParamValue>>;
+    readonly best: { readonly params: Readonly<Record<string, ParamValue>> } | undefined;
     readonly profiles: Profiles;
   }[],
 ): ParameterStability {
-  const chosen = windows.map(({ params }) => params[name]!);
+  const chosen = windows.map(({ best }) => best?.params[name] ?? null);
+  const choices = chosen.filter((value) => value !== null);
   const tried = new Set(windows.flatMap(({ profiles }) => [...profiles[name]!.keys()]));
-  const { labels, columnOf } = columnsFor([...new Set([...tried, ...chosen])]);
+  const { labels, columnOf } = columnsFor([...new Set([...tried, ...choices])]);
   const objective = windows.map(({ profiles }) => {
     const row = labels.map((): number | null => null);
     for (const [value, best] of profiles[name]!) {
@@ -62,9 +63,9 @@ export function stabilityOf(
   return {
     name,
     chosen,
-    changes: chosen.filter((value, at) => at > 0 && value !== chosen[at - 1]).length,
+    changes: choices.filter((value, at) => at > 0 && value !== choices[at - 1]).length,
     values: labels,
-    chosen_at: chosen.map(columnOf),
+    chosen_at: chosen.map((value) => (value === null ? null : columnOf(value))),
     objective,
   };
 }

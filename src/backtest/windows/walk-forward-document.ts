@@ -4,8 +4,9 @@ import { HIGHEST_SHARPE, type Goal } from '../search/goal.ts';
 import type { SearchMethod } from '../search/plan-search.ts';
 import type { TrialMetrics } from '../search/trial-figures.ts';
 import type { Trial } from '../search/trial.ts';
-import type { Summary } from '../summary.ts';
+import type { EarlierTrials, Summary } from '../summary.ts';
 import { efficiencyOf, type Efficiency } from './efficiency.ts';
+import type { FlatReason } from './flat-window.ts';
 import { stabilityOf, type ParameterStability } from './stability.ts';
 import { evaluateWalkForwardGates, type WalkForwardAssertion } from './walk-forward-gates.ts';
 import type { WalkedWindow, WalkForward } from './walk-forward.ts';
@@ -27,6 +28,7 @@ type RunBlocks = Pick<
   | 'orders'
   | 'ambiguity'
   | 'margin_calls'
+  | 'deflated_sharpe'
   | 'findings'
 >;
 
@@ -60,9 +62,12 @@ export interface WindowDocument {
   readonly train: Summary['window'];
   readonly test: Summary['window'];
   readonly trials: WalkedWindow['trials'];
-  readonly params: Trial['params'];
-  readonly in_sample: TrialMetrics;
+  /** Null if no trial could be chosen. */
+  readonly params: Trial['params'] | null;
+  readonly in_sample: TrialMetrics | null;
   readonly out_of_sample: TrialMetrics;
+  /** Why no trial could be chosen. The test window then has no position. */
+  readonly flat: FlatReason | null;
 }
 
 export interface WalkForwardOutcome {
@@ -71,13 +76,18 @@ export interface WalkForwardOutcome {
   readonly document: Omit<WalkForwardDocument, 'files' | 'hashes'>;
 }
 
-/** Computes the figures of a finished walk-forward analysis. */
+/**
+ * Computes the figures of a finished walk-forward analysis.
+ *
+ * @param trials of the ledger on these data, with those of all windows; undefined if they do not count
+ */
 export function walkForwardOutcome(
   walk: WalkForward,
   assertions: readonly WalkForwardAssertion[],
+  trials: EarlierTrials | undefined,
 ): WalkForwardOutcome {
   const { job, plan, axes, windows, tested, result } = walk;
-  const unjudged = { ...tested, assertions: [] };
+  const unjudged = { ...tested, lock: { ...tested.lock, trials }, assertions: [] };
   const tests = outcomeOf(unjudged, result, { runId: '', wallMs: 0 });
   const { summary } = tests;
   const cagr = summary.returns.cagr ?? summary.undefined['returns.cagr']!;
@@ -92,7 +102,7 @@ export function walkForwardOutcome(
       schema: 'service-local/walk-forward/v1',
       bot: job.bot,
       version: job.lock.spec,
-      lock: job.lock,
+      lock: { ...job.lock, trials },
       window: summary.window,
       conventions: summary.conventions,
       plan: {
@@ -116,6 +126,7 @@ export function walkForwardOutcome(
       orders: summary.orders,
       ambiguity: summary.ambiguity,
       margin_calls: summary.margin_calls,
+      deflated_sharpe: summary.deflated_sharpe,
       gates: evaluateWalkForwardGates(assertions, figures),
       findings: summary.findings,
       undefined: reasons,
@@ -124,7 +135,7 @@ export function walkForwardOutcome(
 }
 
 function windowDocument(window: WalkedWindow): WindowDocument {
-  const { training, result, trials, params, inSample, outOfSample } = window;
+  const { training, result, trials, best, flat, outOfSample } = window;
   const times = training.instruments.map(({ bars }) => bars.time);
   return {
     train: {
@@ -138,8 +149,9 @@ function windowDocument(window: WalkedWindow): WindowDocument {
       bars: result.steps,
     },
     trials,
-    params,
-    in_sample: inSample,
+    params: best?.params ?? null,
+    in_sample: best?.metrics ?? null,
     out_of_sample: outOfSample,
+    flat: flat ?? null,
   };
 }

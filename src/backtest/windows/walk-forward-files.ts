@@ -35,30 +35,34 @@ export async function writeWalkForward(
     instruments: tested.instruments,
     currency: job.currency,
     benchmark: tests.benchmark.equity,
-    exitReasons: exitReasonsOf(result.journal.events(), result.trades),
+    exitReasons: exitReasonsOf(result.journal.events(), result.trades, {
+      reason: 'window_end',
+      times: walk.windows.map((window) => window.result.time.at(-1)!),
+    }),
   });
   await writeText(path('report.html'), [report]);
   await writeText(path('walk_forward.json'), [`${JSON.stringify(document, undefined, 2)}\n`]);
   return document;
 }
 
-/** Lines of `windows.csv`: dates, parameters and figures of each window. */
+/** Lines of `windows.csv`: dates, parameters and figures of each window, and why it is flat. */
 function* windowLines({ axes, windows }: WalkForwardDocument): Generator<string> {
   const dates = ['train_from', 'train_to', 'test_from', 'test_to'];
   const figures = ['in_sample', 'out_of_sample'].flatMap((side) =>
     TRIAL_FIGURES.map((name) => `${side}_${name}`),
   );
-  yield `${[...dates, ...axes.map(({ name }) => name), ...figures].map(csvCell).join(',')}\n`;
-  for (const { train, test, params, in_sample, out_of_sample } of windows) {
+  yield `${[...dates, ...axes.map(({ name }) => name), ...figures, 'flat'].map(csvCell).join(',')}\n`;
+  for (const { train, test, params, in_sample, out_of_sample, flat } of windows) {
     const cells = [
       train.from,
       train.to,
       test.from,
       test.to,
-      ...axes.map(({ name }) => params[name]!),
+      ...axes.map(({ name }) => params?.[name] ?? ''),
       ...[in_sample, out_of_sample].flatMap((metrics) =>
-        TRIAL_FIGURES.map((name) => metrics[name] ?? ''),
+        TRIAL_FIGURES.map((name) => metrics?.[name] ?? ''),
       ),
+      flat?.reason ?? '',
     ];
     yield `${cells.map(csvCell).join(',')}\n`;
   }

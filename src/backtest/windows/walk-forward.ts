@@ -11,10 +11,12 @@ import { planSearch, type Search, type SearchRequest } from '../search/plan-sear
 import { runSearch } from '../search/run-search.ts';
 import type { TrialLimits } from '../search/trial-pool.ts';
 import type { TrialMetrics } from '../search/trial-figures.ts';
+import type { RankedTrial } from '../search/trial-results.ts';
 import { metricsOf, type Trial } from '../search/trial.ts';
 import { conventionsFor } from '../statistics.ts';
 import type { StrategySource } from '../strategy-source.ts';
 import type { Conventions } from '../summary.ts';
+import { flatReasonOf, runFlat, type FlatReason } from './flat-window.ts';
 import { joinRuns } from './join-runs.ts';
 import { planWindows, type TrainTest, type WindowOptions } from './plan-windows.ts';
 import { profilesOf, type Profiles } from './stability.ts';
@@ -47,11 +49,12 @@ export interface WalkedWindow extends TrainTest {
   /** The job over the training window. */
   readonly training: BacktestJob;
   readonly trials: WindowTrials;
-  /** Parameters of the best trial in training. */
-  readonly params: Trial['params'];
-  readonly inSample: TrialMetrics;
+  /** Best trial in training; undefined if no trial could be chosen. */
+  readonly best: Pick<RankedTrial, 'params' | 'metrics'> | undefined;
+  /** Present if no trial could be chosen. */
+  readonly flat: FlatReason | undefined;
   readonly profiles: Profiles;
-  /** Run over the test window with these parameters. */
+  /** Run over the test window with the parameters of the best trial, or without a position. */
   readonly result: RunResult;
   readonly outOfSample: TrialMetrics;
 }
@@ -72,11 +75,12 @@ export interface WalkForward {
 /**
  * Chooses parameters in each training window, and runs them over the test window that follows it. Each
  * test begins without a position, with the cash with which the one before it ended, and closes its
- * positions at its last closes. Its indicators see all bars before it.
+ * positions at its last closes. Its indicators see all bars before it. A test window is flat if no trial of
+ * its training meets the conditions, or all fail.
  *
  * @param job with the outputs of its models
- * @throws ServiceError `usage` for windows or parameters that do not fit the job, `strategy_failed` or
- *   `invalid_data` if a window has no trial to choose; otherwise as `runSearch`
+ * @throws ServiceError `usage` for windows or parameters that do not fit the job, `strategy_failed` if
+ *   all trials of all windows fail; otherwise as `runSearch`
  */
 export async function walkForward(
   job: BacktestJob,
@@ -91,34 +95,42 @@ export async function walkForward(
   const windows: WalkedWindow[] = [];
   let axes: readonly Axis[] = [];
   let { cash } = job.config;
+  const runBest = (
+    { instruments, signals, config, strategy }: BacktestJob,
+    params: Trial['params'],
+  ): Promise<RunResult> => {
+    const setup = { instruments, signals, strategy, params };
+    return run({ ...setup, config: { ...config, cash, closesAtEnd: true } }, { timeoutMs, signal });
+  };
   for (const [index, plan] of plans.entries()) {
     const training = windowOf(job, plan.train);
     const search = planSearch(training, request, timeoutMs);
     ({ axes } = search);
     await searchWindow(search, source, { index, of: plans.length }, options);
     const best = search.results.best(search.goal);
-    if (best === undefined) throw noChoice(index, search);
     const test = windowOf(job, plan.test);
-    const { instruments, signals, config, strategy } = test;
-    const setup = { instruments, signals, strategy, params: best.params };
-    const result = await run(
-      { ...setup, config: { ...config, cash, closesAtEnd: true } },
-      { timeoutMs, signal },
-    );
+    const result =
+      best === undefined
+        ? await runFlat(test, cash, { timeoutMs, signal })
+        : await runBest(test, best.params);
     const outOfSample = metricsOf(result, conventions);
-    count?.(test, [{ params: best.params, sharpe: outOfSample.sharpe }]);
+    if (best !== undefined) count?.(test, [{ params: best.params, sharpe: outOfSample.sharpe }]);
     windows.push({
       ...plan,
       training,
       trials: countsOf(search),
-      params: best.params,
-      inSample: best.metrics,
+      best,
+      flat: best === undefined ? flatReasonOf(search) : undefined,
       profiles: profilesOf(search),
       result,
       outOfSample,
     });
     ({ cash } = result);
     if (cash <= 0) break;
+  }
+  const [first] = windows;
+  if (windows.every(({ flat }) => flat?.reason === 'all_trials_failed')) {
+    throw new ServiceError('strategy_failed', `in every window, ${first!.flat!.detail}`);
   }
   return {
     job,
@@ -167,16 +179,4 @@ function timesOf({ instruments }: BacktestJob): Float64Array {
 function countsOf({ trials, results }: Search): WindowTrials {
   const { failed, pruned } = results;
   return { total: trials.count, failed, pruned, skipped: trials.skipped.total };
-}
-
-function noChoice(index: number, { goal, results, trials }: Search): ServiceError {
-  const name = `window ${index + 1}`;
-  if (results.failed === trials.count) {
-    const reason = `all trials of ${name} failed, such as: ${results.firstError}`;
-    return new ServiceError('strategy_failed', reason);
-  }
-  const conditions = goal.constraints.map((one) => `${one.name}${one.op}${one.threshold}`);
-  return new ServiceError('invalid_data', `no trial of ${name} meets ${conditions.join(', ')}`, {
-    remedy: 'Relax --where, try more parameters, or choose a longer --train.',
-  });
 }

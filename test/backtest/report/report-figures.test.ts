@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { drawdownsOf } from '../../../src/backtest/returns.ts';
 import { worstDrawdowns } from '../../../src/backtest/report/drawdowns.ts';
 import { excursionOf } from '../../../src/backtest/report/excursions.ts';
+import { isoTime } from '../../../src/base/iso-time.ts';
 import { exitReasonsOf } from '../../../src/backtest/report/exit-reasons.ts';
 import { histogramOf } from '../../../src/backtest/report/histogram.ts';
 import { rollingFigures, sampledReturns } from '../../../src/backtest/report/rolling.ts';
@@ -112,6 +113,31 @@ describe('exit reasons', () => {
         filled(5, 0),
       ),
     ).toEqual(['take_profit', 'reversal', 'margin_call']);
+  });
+
+  it('name trades that the end of a run or window closed, but not those of its other orders', () => {
+    const [first, last] = [isoTime(day(1)), isoTime(day(2))];
+    const events = [
+      submitted(1, 'market', { time: first }),
+      filled(1, 5),
+      submitted(2, 'market', { time: first }),
+      filled(2, 0),
+      submitted(3, 'market', { time: first }),
+      filled(3, 5),
+      submitted(4, 'stop', { time: last, parent: 3 }),
+      filled(4, 0),
+      submitted(5, 'market', { time: first }),
+      filled(5, 5),
+      submitted(6, 'market', { time: last }),
+      filled(6, 0),
+    ];
+    const trades = [1, 2, 3].map((id) => trade(0, { id }));
+    const closing = { reason: 'window_end', times: [day(2)] } as const;
+    expect([...exitReasonsOf(events, trades, closing).values()]).toEqual([
+      'market',
+      'stop_loss',
+      'window_end',
+    ]);
   });
 
   it('are unknown if the events close another number of trades', () => {

@@ -96,7 +96,7 @@ test('the analysis equals sweeps and backtests that a person runs one after anot
     expect(step.train).toEqual(swept.window);
 
     const bot = botFile('by-hand-test', { cash: String(cash), at_end: 'close' });
-    const chosen = Object.entries(step.params).flatMap(([name, value]) => [
+    const chosen = Object.entries(step.params!).flatMap(([name, value]) => [
       '-p',
       `${name}=${value}`,
     ]);
@@ -118,8 +118,12 @@ test('the analysis equals sweeps and backtests that a person runs one after anot
   const { efficiency, stability } = document;
   expect(efficiency.out_of_sample_annual).toBe(document.returns.cagr);
   expect(stability.map(({ name }) => name)).toEqual(['fast', 'slow']);
-  expect(stability[0]!.chosen).toEqual(document.windows.map(({ params }) => params['fast']));
+  expect(stability[0]!.chosen).toEqual(document.windows.map(({ params }) => params!['fast']));
+  // Six trials and a test in each window, and the joined run.
+  expect(document.deflated_sharpe).toMatchObject({ trials: 3 * (6 + 1) + 1 });
   const report = readFileSync(join(directory, 'walked/report.html'), 'utf8');
+  expect(report).toContain('Trial 22 on these data');
+  expect(report).toContain('End of window');
   expect(report).toContain('Stability of <bdi>fast</bdi>');
   const table = readFileSync(join(directory, 'walked/windows.csv'), 'utf8').trimEnd().split('\n');
   expect(table).toHaveLength(1 + windows.length);
@@ -176,10 +180,99 @@ test('each window uses the given search, and chooses by another objective under 
   expect(search).toMatchObject({ kind: 'random', trials: 12, seed: 3, prune: false });
   expect(windows.map(({ trials }) => trials.total)).toEqual([12, 12, 12]);
   for (const [at, { in_sample }] of windows.entries()) {
-    expect(in_sample.trades).toBeGreaterThanOrEqual(6);
+    expect(in_sample!.trades).toBeGreaterThanOrEqual(6);
     const { chosen_at, objective } = stability[0]!;
-    expect(objective[at]![chosen_at[at]!]).toBeGreaterThanOrEqual(in_sample.max_drawdown);
+    expect(objective[at]![chosen_at[at]!]).toBeGreaterThanOrEqual(in_sample!.max_drawdown);
   }
+});
+
+test('a window holds no position if no trial meets the conditions', async () => {
+  const one = ['-p', 'fast=5', '-p', 'slow=20', ...SPANS, '--anchored'];
+  const analyze = (out: string, ...more: string[]) =>
+    json<WalkForwardDocument>(
+      'backtest',
+      'walk-forward',
+      botFile(out),
+      ...one,
+      ...more,
+      '--out',
+      join(directory, out),
+    );
+  const always = await analyze('always');
+  const enough = always.windows[1]!.in_sample!.trades;
+  const { windows, stability, efficiency } = await analyze('flat', '--where', `trades>=${enough}`);
+  expect(windows[0]).toMatchObject({
+    params: null,
+    in_sample: null,
+    flat: { reason: 'constraints_not_met', detail: `no trial meets trades>=${enough}` },
+    out_of_sample: { trades: 0, total_return: 0, end_equity: 100_000, sharpe: null },
+    test: always.windows[0]!.test,
+  });
+  // The capital of the flat window is traded in the next one.
+  const traded = windows
+    .slice(1)
+    .map(({ params, flat, out_of_sample }) => [
+      params!['fast'],
+      flat,
+      out_of_sample.trades,
+      Number(out_of_sample.total_return.toFixed(10)),
+    ]);
+  expect(traded).toEqual(
+    always.windows
+      .slice(1)
+      .map(({ out_of_sample: { trades, total_return } }) => [
+        5,
+        null,
+        trades,
+        Number(total_return.toFixed(10)),
+      ]),
+  );
+  expect(stability[0]).toMatchObject({ chosen: [null, 5, 5], chosen_at: [null, 0, 0], changes: 0 });
+  expect(efficiency.in_sample_annual).not.toBeNull();
+  const [, first] = readFileSync(join(directory, 'flat/windows.csv'), 'utf8').split('\n');
+  expect(first).toMatch(/,constraints_not_met$/);
+  const report = readFileSync(join(directory, 'flat/report.html'), 'utf8');
+  expect(report).toMatch(/Window 1 holds no position: <bdi>no trial meets trades/);
+
+  const none = await analyze('none', '--where', 'trades>=100000');
+  expect(none).toMatchObject({ equity: { end: 100_000 }, trades: { count: 0 } });
+  expect(none.windows.map(({ flat }) => flat!.reason)).toEqual(
+    windows.map(() => 'constraints_not_met'),
+  );
+});
+
+test('an analysis whose trials all fail is an error that names the first reason', async () => {
+  writeFileSync(
+    join(directory, 'failing.ts'),
+    `import { defineStrategy, integer } from 'service-local/strategy';
+export default defineStrategy({
+  name: 'failing',
+  description: 'made by a test',
+  params: { day: integer({ default: 1, min: 1 }) },
+  create: () => ({
+    onBar() {
+      throw new Error('no such day');
+    },
+  }),
+});
+`,
+  );
+  const file = botFile('failing');
+  const bot = JSON.parse(readFileSync(file, 'utf8')) as { spec: Record<string, unknown> };
+  bot.spec['strategy'] = { module: './failing.ts' };
+  writeFileSync(file, JSON.stringify(bot));
+  const out = ['--out', join(directory, 'failing')];
+  const { code, stderr } = await inProcess([
+    'backtest',
+    'walk-forward',
+    file,
+    '-p',
+    'day=1',
+    ...SPANS,
+    ...out,
+  ]);
+  expect(code).not.toBe(0);
+  expect(stderr).toMatch(/in every window, all trials failed, such as: .*no such day/);
 });
 
 test.each([
@@ -265,7 +358,12 @@ export default defineStrategy({
       const out = join(directory, signal);
       const args = ['backtest', 'walk-forward', heldBot(gate), '-p', 'day=1,2,3', ...SPANS];
       const all = [...args, '--workers', '1', '--out', out, '--json'];
-      const env = { ...process.env, SERVICE_LOCAL_HOME: join(directory, 'home') };
+      const home = { SERVICE_LOCAL_HOME: join(directory, `${signal}-home`) };
+      const env = { ...process.env, ...home };
+      const finish = async (to: string): Promise<WalkForwardDocument> => {
+        const { stdout } = await inProcess([...args, '--out', to, '--json'], { env: home });
+        return JSON.parse(stdout) as WalkForwardDocument;
+      };
       const child = spawn(process.execPath, [BIN, ...all], { env, stdio: 'ignore' });
       const exit = once(child, 'exit');
       await linesAppear(join(out, 'windows/02/trials.ndjson'), 3);
@@ -277,13 +375,9 @@ export default defineStrategy({
       const logOf = (window: string): string =>
         readFileSync(join(out, `windows/${window}/trials.ndjson`), 'utf8');
       const finished = logOf('01');
-      const resumed = await json<WalkForwardDocument>(...all.slice(0, -1));
+      const resumed = await finish(out);
       expect(logOf('01')).toBe(finished);
-      const whole = await json<WalkForwardDocument>(
-        ...args,
-        '--out',
-        join(directory, `${signal}-whole`),
-      );
+      const whole = await finish(join(directory, `${signal}-whole`));
       expect(resumed).toEqual(whole);
       expect(resumed.windows).toHaveLength(3);
     },

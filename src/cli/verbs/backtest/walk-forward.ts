@@ -121,7 +121,7 @@ export const verb = defineVerb({
     } finally {
       progress?.stop();
     }
-    const outcome = walkForwardOutcome(walk, options.assert);
+    const outcome = walkForwardOutcome(walk, options.assert, counted.capture(job)([]).trials);
     const document = await writeWalkForward(directory, walk, outcome);
     return {
       data: document,
