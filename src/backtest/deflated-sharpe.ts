@@ -80,8 +80,9 @@ export interface DeflatedSharpe {
  * Corrects the Sharpe ratio of the best trial for the number of trials.
  *
  * @param returns the best trial's returns, as sampled for its Sharpe ratio
- * @param sharpes annualized Sharpe ratio of every trial, including the best, in any order; `null` for
- *   a trial that failed or never traded, which still counts as a trial
+ * @param sharpes annualized Sharpe ratio of every trial, including the best, in any order, each
+ *   converted to the length of the best; `null` for a trial that failed or never traded, which still
+ *   counts as a trial
  * @param earlier further trials
  * @returns `undefined` if fewer than two trials have a Sharpe ratio, or if the best trial's returns are
  *   too few, too equal or too extreme for a standard error
@@ -104,6 +105,17 @@ export function deflatedSharpe(
   );
   if (Number.isNaN(probability)) return undefined;
   return { probability, expected_max_sharpe: expected, trials };
+}
+
+/**
+ * Converts a Sharpe ratio to the length of another run. Without skill, its standard error falls with the
+ * square root of the number of returns (Lo, "The Statistics of Sharpe Ratios", Financial Analysts Journal
+ * 58(4), 2002), so the ratios of shorter runs would exaggerate the variance between trials.
+ *
+ * @param share length of the trial divided by that of the run
+ */
+export function sharpeAtLength(sharpe: number, share: number): number {
+  return sharpe * Math.sqrt(share);
 }
 
 /** Sample variance of all Sharpe ratios; undefined for fewer than two. */

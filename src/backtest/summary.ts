@@ -128,7 +128,7 @@ export interface EarlierTrials {
   readonly count: number;
   /** Number of these with a Sharpe ratio. */
   readonly sharpe_count: number;
-  /** Mean of the annualized Sharpe ratios; null without any. */
+  /** Mean of the annualized Sharpe ratios at the length of the run (`sharpeAtLength`); null without any. */
   readonly sharpe_mean: number | null;
   /** Their sample variance (ddof 1); null for fewer than two. */
   readonly sharpe_variance: number | null;

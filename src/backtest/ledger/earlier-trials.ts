@@ -1,3 +1,4 @@
+import { sharpeAtLength } from '../deflated-sharpe.ts';
 import type { BacktestJob } from '../job.ts';
 import type { LedgerRecord, TrialScope } from './ledger-entry.ts';
 import { unpackTrials } from './packed-trials.ts';
@@ -31,6 +32,11 @@ interface OwnTrials {
   readonly keys: ReadonlySet<string>;
 }
 
+/** Length of a window from the open of its first bar to the end of its last, ms. */
+export function lengthOf({ from, to, bar_ms }: TrialScope): number {
+  return Date.parse(to) - Date.parse(from) + bar_ms;
+}
+
 /** @param own trials that do not count */
 export function earlierTrials(
   records: Iterable<LedgerRecord>,
@@ -44,10 +50,12 @@ export function earlierTrials(
   let squares = 0;
   for (const record of records) {
     if (record.kind !== 'trials' || !areTogether(record, scope)) continue;
-    for (const { key, sharpe } of unpackTrials(record.trials)) {
+    const share = lengthOf(record) / lengthOf(scope);
+    for (const { key, sharpe: recorded } of unpackTrials(record.trials)) {
       if (record.lock === own.lock && own.keys.has(key)) continue;
       count++;
-      if (sharpe === null) continue;
+      if (recorded === null) continue;
+      const sharpe = sharpeAtLength(recorded, share);
       const deviation = sharpe - mean;
       mean += deviation / ++sharpes;
       squares += deviation * (sharpe - mean);

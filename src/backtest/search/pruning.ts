@@ -55,3 +55,11 @@ export function survivorsOf(
 export function barsOf({ instruments }: Pick<TrialSetup, 'instruments'>): number {
   return instruments.reduce((sum, { bars }) => sum + bars.length, 0);
 }
+
+/** Share of the bars over which the trials of a rung run. */
+export function shareOfBars(
+  { setup, parts }: { readonly setup: TrialSetup; readonly parts: readonly TrialSetup[] },
+  rung: number,
+): number {
+  return rung === parts.length ? 1 : barsOf(parts[rung]!) / barsOf(setup);
+}

@@ -1,6 +1,6 @@
 import type { StrategySource } from '../strategy-source.ts';
 import type { Search } from './plan-search.ts';
-import { barsOf, survivorsOf } from './pruning.ts';
+import { shareOfBars, survivorsOf } from './pruning.ts';
 import { SavedTrials, type CountTrials } from './saved-trials.ts';
 import { TrialLog } from './trial-log.ts';
 import type { Trial } from './trial.ts';
@@ -87,13 +87,13 @@ function prune(
   saved: SavedTrials,
 ): Uint32Array {
   const compared = running.filter((index) => !results.hasFailed(index));
-  const share = barsOf(parts[rung]!) / barsOf(setup);
+  const share = shareOfBars({ setup, parts }, rung);
   const survivors = survivorsOf(compared, results, { rung, share, goal });
   const continues = new Set(survivors);
   for (const index of compared) {
     if (continues.has(index)) continue;
     results.prune(index, rung);
-    saved.countPruned({ ...trials.trial(index), metrics: results.metrics(index) });
+    saved.countPruned({ ...trials.trial(index), metrics: results.metrics(index) }, share);
   }
   return survivors;
 }

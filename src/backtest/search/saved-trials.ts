@@ -1,3 +1,4 @@
+import { sharpeAtLength } from '../deflated-sharpe.ts';
 import type { ExecutedTrial } from '../ledger/packed-trials.ts';
 import type { TrialLog } from './trial-log.ts';
 import type { TrialResult } from './trial.ts';
@@ -39,9 +40,14 @@ export class SavedTrials {
     this.#saveSoon();
   }
 
-  /** Counts a logged trial that does not run over more bars. */
-  countPruned(result: TrialResult): void {
-    this.#uncounted.push(executedTrial(result));
+  /**
+   * Counts a logged trial that does not run over more bars.
+   *
+   * @param share share of the bars over which it ran
+   */
+  countPruned(result: TrialResult, share: number): void {
+    const { params, sharpe } = executedTrial(result);
+    this.#uncounted.push({ params, sharpe: sharpe && sharpeAtLength(sharpe, share) });
     this.#saveSoon();
   }
 

@@ -12,7 +12,7 @@ import type { Conventions, Finding, Lock, Summary } from '../summary.ts';
 import type { Axis } from './axes.ts';
 import type { Goal } from './goal.ts';
 import type { Search, SearchMethod } from './plan-search.ts';
-import { barsOf, KEPT_SHARE } from './pruning.ts';
+import { barsOf, KEPT_SHARE, shareOfBars } from './pruning.ts';
 import type { SkipReason } from './skipped-combinations.ts';
 import { trialLines } from './trials-csv.ts';
 import type { TrialMetrics } from './trial-figures.ts';
@@ -158,9 +158,10 @@ function describeSearch({ method, goal, trials, setup, parts }: Search): SweepDo
 
 /** Runs the best trial again, because the sweep does not keep the returns of its trials. */
 async function deflateBest(
-  { job, results, setup }: Search,
+  search: Search,
   best: Ranked | undefined,
 ): Promise<DeflatedSharpe | undefined> {
+  const { job, results, setup } = search;
   if (best === undefined || best.metrics.sharpe === null) return undefined;
   const { instruments, signals, config, conventions, timeoutMs } = setup;
   const request = { instruments, signals, config, strategy: job.strategy, params: best.params };
@@ -168,7 +169,7 @@ async function deflateBest(
   return deflatedSharpe(
     returnsOf(sampleEquity(run, conventions.sampling)),
     // Failed and pruned trials count as trials, too.
-    results.sharpes(),
+    results.sharpes((rung) => shareOfBars(search, rung)),
     conventions.periods_per_year,
     job.lock.trials,
   );

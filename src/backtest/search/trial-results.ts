@@ -1,3 +1,4 @@
+import { sharpeAtLength } from '../deflated-sharpe.ts';
 import { BlockSums, type ReturnBlocks } from '../robustness/block-sums.ts';
 import { meets, rankTrials, type Ranking } from './rank-trials.ts';
 import type { Goal } from './goal.ts';
@@ -178,13 +179,18 @@ export class TrialResults {
   }
 
   /**
-   * Sharpe ratio of every trial that has ended; null if it is undefined. That of a pruned trial covers
-   * the bars over which it ran.
+   * Sharpe ratio of every trial that has ended, at the length of the trials that are not pruned; null if
+   * it is undefined.
+   *
+   * @param shareOf share of the bars over which the trials of a rung run
    */
-  sharpes(): (number | null)[] {
+  sharpes(shareOf: (rung: number) => number): (number | null)[] {
     return Array.from(
       this.#indices((index) => this.#isPruned[index] === 1 || this.has(index)),
-      (index) => (this.hasFailed(index) ? null : orNull(this.figure(index, 'sharpe'))),
+      (index) => {
+        const sharpe = this.hasFailed(index) ? null : orNull(this.figure(index, 'sharpe'));
+        return sharpe && sharpeAtLength(sharpe, shareOf(this.#rungOf(index)));
+      },
     );
   }
 

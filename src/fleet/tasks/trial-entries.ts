@@ -1,11 +1,12 @@
 /** The trial ledger of a server, which counts the backtests of all users and agents. */
-import { areTogether } from '../../backtest/ledger/earlier-trials.ts';
+import { areTogether, lengthOf } from '../../backtest/ledger/earlier-trials.ts';
 import {
   entryAfter,
   type LedgerEntry,
   type LedgerRecord,
   type TrialScope,
 } from '../../backtest/ledger/ledger-entry.ts';
+import { sharpeAtLength } from '../../backtest/deflated-sharpe.ts';
 import { packTrials } from '../../backtest/ledger/packed-trials.ts';
 import { ServiceError } from '../../base/errors.ts';
 import type { ChainHead } from '../../base/hash-chain.ts';
@@ -77,11 +78,18 @@ async function earlierThan(
   own?: Pick<TaskTrial, 'lock' | 'key'>,
 ): Promise<EarlierTrials> {
   const groups = await groupsOver(db, 'trials', scope, own);
-  const sum = (name: 'sharpes' | 'sum' | 'squares'): number =>
-    groups.reduce((total, group) => total + Number(group[name] ?? 0), 0);
-  const sharpes = sum('sharpes');
-  const mean = sum('sum') / sharpes;
-  const squares = Math.max(0, sum('squares') - sharpes * mean ** 2);
+  let sharpes = 0;
+  let sum = 0;
+  let sumOfSquares = 0;
+  for (const group of groups) {
+    const length = group.window_to - group.window_from + scope.bar_ms;
+    const share = length / lengthOf(scope);
+    sharpes += Number(group.sharpes);
+    sum += sharpeAtLength(Number(group.sum ?? 0), share);
+    sumOfSquares += Number(group.squares ?? 0) * share;
+  }
+  const mean = sum / sharpes;
+  const squares = Math.max(0, sumOfSquares - sharpes * mean ** 2);
   return {
     count: countOf(groups),
     sharpe_count: sharpes,
@@ -93,7 +101,7 @@ async function earlierThan(
 const countOf = (groups: readonly { readonly entries: number | string | bigint }[]): number =>
   groups.reduce((total, { entries }) => total + Number(entries), 0);
 
-/** Sums over the entries that count together with a scope, by symbols. */
+/** Sums over the entries that count together with a scope, by symbols and window. */
 async function groupsOver(
   db: Db,
   kind: TrialEntriesTable['kind'],
@@ -104,6 +112,8 @@ async function groupsOver(
     .selectFrom('trial_entries')
     .select(({ fn, eb }) => [
       'symbols',
+      'window_from',
+      'window_to',
       fn.countAll().as('entries'),
       fn.count('sharpe').as('sharpes'),
       fn.sum('sharpe').as('sum'),
@@ -114,7 +124,7 @@ async function groupsOver(
     .where('bar_ms', '=', scope.bar_ms)
     .where('window_from', '<=', Date.parse(scope.to))
     .where('window_to', '>=', Date.parse(scope.from))
-    .groupBy('symbols');
+    .groupBy(['symbols', 'window_from', 'window_to']);
   if (own !== undefined) {
     query = query.where((is) =>
       is.or([is('lock_digest', '<>', own.lock), is('trial_key', '<>', own.key)]),

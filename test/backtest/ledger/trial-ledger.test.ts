@@ -62,6 +62,14 @@ describe('trials that were recorded', () => {
     expect(earlier(jobOf({ lock: 'b'.repeat(64) }), trialsOf(1, 2, null)).count).toBe(3);
   });
 
+  test('over another window count with the Sharpe ratio that a run of this length would have', () => {
+    record(jobOf({ bars: 25 }), trialsOf(2, 4));
+    const { count, sharpe_mean, sharpe_variance } = earlier(jobOf({ bars: 100 }));
+    expect(count).toBe(2);
+    expect(sharpe_mean).toBeCloseTo(3 / 2, 12);
+    expect(sharpe_variance).toBeCloseTo(2 / 4, 12);
+  });
+
   test('are captured when a run starts', () => {
     const counted = new TrialLedger(home).capture(jobOf());
     record();

@@ -165,7 +165,7 @@ describe('paper sessions', () => {
         .filter(({ kind: what }) => /^(order|account)\./.test(what))
         .map(({ payload }) => `${JSON.stringify(payload)}\n`);
       expect(await text(await readFile(storage.read, paper, 'events.ndjson'))).toBe(lines.join(''));
-      expect(await listFiles(storage.read, paper)).toHaveLength(6);
+      expect(await listFiles(storage.read, paper)).toHaveLength(7);
       expect(await verifyEvents(storage.read, bot_id)).toMatchObject({
         fault: undefined,
         state: { sessions: {} },

@@ -152,7 +152,7 @@ describe.each(DATABASES)('tasks on %s', (kind) => {
       hashes: { events: string };
     };
     expect(summary.run_id).toBe(task_id);
-    expect(await listFiles(read, task_id)).toHaveLength(6);
+    expect(await listFiles(read, task_id)).toHaveLength(7);
     const events = await text(await readFile(read, task_id, 'events.ndjson'));
     expect(createHash('sha256').update(events).digest('hex')).toBe(summary.hashes.events);
     expect(await text(await readFile(read, task_id, 'summary.json'))).toBe(
