@@ -36,7 +36,7 @@ export const MAX_TRIALS = 2_000_000;
 
 /**
  * Parses `fast=5:50:5` (from, to, step; both ends inclusive), `fast=5:50`, `fast=5:500:log`,
- * `fast=5,10,20`, `fast=10` or `fast`. Repeated values count once.
+ * `fast=5,10,20`, `fast=10` or `fast`.
  *
  * @throws ServiceError `usage`
  */
@@ -49,7 +49,7 @@ export function parseAxis(text: string): AxisText {
   const [, name, , given] = /^([A-Za-z_]\w*)(=(.+))?$/.exec(text) ?? [];
   if (name === undefined) return reject('not of the form NAME=VALUES');
   if (given === undefined) return { name };
-  if (!given.includes(':')) return { name, texts: [...new Set(given.split(','))] };
+  if (!given.includes(':')) return { name, texts: given.split(',') };
 
   const parts = given.split(':');
   if (parts.length > 3) return reject('a range must be FROM:TO:STEP');
@@ -69,7 +69,7 @@ export function parseAxis(text: string): AxisText {
 }
 
 /**
- * Parses the values as the strategy declares its parameters. Numbers outside the declared range are
+ * Parses the values as the strategy declares its parameters. Repeated ones count once. Numbers outside the declared range are
  * kept, since a search skips them.
  *
  * @throws ServiceError `usage` for an unknown or repeated parameter, or a value of another type
@@ -99,7 +99,8 @@ function declaredParam({ name: strategy, params }: Strategy, name: string): Para
 
 function axisOf(param: Param, { name, texts, range }: AxisText): Axis {
   if (texts !== undefined) {
-    const values = texts.map((text) => paramFromText(param, text));
+    // `10` and `10.0` are the same number.
+    const values = [...new Set(texts.map((text) => paramFromText(param, text)))];
     for (const value of values) {
       const fault = faultOf(name, param, value);
       if (fault !== undefined && typeof value !== 'number') throw invalidValue(name, fault);

@@ -270,11 +270,11 @@ test('a sweep without results prints no table', async () => {
   expect(stdout).toMatch(/2 of 2 trials, 2 failed\nNo trial has a result.*\n$/);
 });
 
-test('a repeated value is one trial', async () => {
+test('a repeated value is one trial, however it is written', async () => {
   const { stdout } = await sweep(
     SMA,
     '-p',
-    'fast=4,4,6,6',
+    'fast=4,4.0,6,06',
     '--json',
     '--out',
     join(directory, 'twice'),
