@@ -46,10 +46,10 @@ export async function searchPermutations(
     join(directory, 'permutations.ndjson'),
     { work: 'robustness test', header },
     (line) => {
-      const { permutation, best: value } = JSON.parse(line) as PermutationLine;
-      if (permutation >= permutations) return;
-      best[permutation] = value ?? Number.NaN;
-      isDone[permutation] = 1;
+      const ended = readLine(line);
+      if (ended === undefined || ended.permutation >= permutations) return;
+      best[ended.permutation] = ended.best ?? Number.NaN;
+      isDone[ended.permutation] = 1;
     },
   );
   const setup: TrialSetup = { ...search.setup, blocks: undefined, permutationSeed: seed };
@@ -81,6 +81,20 @@ export async function searchPermutations(
 interface PermutationLine {
   readonly permutation: number;
   readonly best: number | null;
+}
+
+/** Skips damaged lines, so that these permutations run again. */
+function readLine(line: string): PermutationLine | undefined {
+  try {
+    const { permutation, best } = JSON.parse(line) as Partial<PermutationLine>;
+    const isComplete =
+      Number.isSafeInteger(permutation) &&
+      permutation! >= 0 &&
+      (best === null || typeof best === 'number');
+    return isComplete ? { permutation: permutation!, best: best! } : undefined;
+  } catch {
+    return undefined;
+  }
 }
 
 /** A search over a permutation. */
