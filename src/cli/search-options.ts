@@ -1,6 +1,6 @@
 import { parseAxis } from '../backtest/search/axes.ts';
 import { HIGHEST_SHARPE, parseConstraint, parseObjective } from '../backtest/search/goal.ts';
-import type { Constraint, Objective } from '../backtest/search/goal.ts';
+import type { Constraint, Goal, Objective } from '../backtest/search/goal.ts';
 import type { SearchMethod, SearchRequest } from '../backtest/search/plan-search.ts';
 import { ServiceError } from '../base/errors.ts';
 import { parseCountIn } from './parse-count.ts';
@@ -61,7 +61,7 @@ const DEFAULT_SEED = 1;
 
 /** @throws ServiceError `usage` for options that exclude each other, or without a parameter */
 export function searchRequestOf(options: SearchOptions): SearchRequest {
-  const { param, search, trials, seed, objective, where, prune } = options;
+  const { param, search, trials, seed, prune } = options;
   if (param.length === 0) {
     throw new ServiceError('usage', 'a sweep needs at least one --param', {
       remedy: 'Specify a parameter and its values, for example -p fast=5:50:5.',
@@ -76,11 +76,10 @@ export function searchRequestOf(options: SearchOptions): SearchRequest {
     search === 'grid'
       ? { kind: search }
       : { kind: search, trials: trials ?? DEFAULT_TRIALS, seed: seed ?? DEFAULT_SEED };
+  return { params: param, method, goal: goalOf(options), prune };
+}
+
+export function goalOf({ objective, where }: Pick<SearchOptions, 'objective' | 'where'>): Goal {
   const [first = HIGHEST_SHARPE.objectives[0], ...others] = objective;
-  return {
-    params: param,
-    method,
-    goal: { objectives: [first, ...others], constraints: where },
-    prune,
-  };
+  return { objectives: [first, ...others], constraints: where };
 }

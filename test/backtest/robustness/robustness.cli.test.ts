@@ -185,6 +185,44 @@ test.each([
   expect({ code, isClear: stderr.includes(message) }).toEqual({ code: 2, isClear: true });
 });
 
+test.each(['--search=random', '--trials=10', '--prune'])(
+  '%s without parameters is rejected',
+  async (option) => {
+    const { code, stderr } = await inProcess(['backtest', 'robustness', noise, option]);
+    expect(code).toBe(2);
+    expect(stderr).toContain('--search, --trials and --prune need at least one --param');
+  },
+);
+
+test('the objective and its conditions also apply without parameters', async () => {
+  const bare = (name: string, ...goal: string[]): string[] => [
+    ...[noise, '--permutations', '3', '--out', join(directory, name)],
+    ...goal,
+  ];
+  const { document } = await robustness(...bare('calmar', '--objective', 'calmar'));
+  expect(document.figures.fees_doubled.explanation).toMatch(/^The Calmar/i);
+  const unmet = bare('unmet', '--where', 'trades>=1000000');
+  const { code, stderr } = await inProcess(['backtest', 'robustness', ...unmet]);
+  expect(code).toBe(1);
+  expect(stderr).toContain('no trial meets the conditions');
+});
+
+test('damaged lines of the log are skipped, and their permutations run again', async () => {
+  const out = join(directory, 'damaged');
+  const args = [noise, '--permutations', '6', '--workers', '1', '--out', out];
+  const { document } = await robustness(...args);
+  const log = join(out, 'permutations.ndjson');
+  const lines = readFileSync(log, 'utf8').split('\n');
+  lines[1] = lines[1]!.slice(0, -3);
+  lines[2] = 'null';
+  lines[3] = lines[3]!.replace(/"best":.*/, '"best":"x"}');
+  lines[4] = lines[4]!.replace(/"permutation":\d+/, '"permutation":-1');
+  writeFileSync(log, lines.join('\n'));
+  const { stderr, document: resumed } = await robustness(...args);
+  expect(stderr).toContain('resuming: 2 of 6 permutations are done');
+  expect(resumed).toEqual(document);
+});
+
 test('several symbols are shuffled together, and left out one by one', async () => {
   const out = join(directory, 'three');
   const { code, document } = await robustness(three, '--permutations', '5', '--out', out);

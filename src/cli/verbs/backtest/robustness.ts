@@ -6,7 +6,7 @@ import { ServiceError } from '../../../base/errors.ts';
 import { DATA_OPTIONS, HOLDOUT_OPTION } from '../../data-options.ts';
 import { DEFAULT_COLUMN_MB, MEMORY_OPTION } from '../../memory-option.ts';
 import { parseCountIn } from '../../parse-count.ts';
-import { SEARCH_OPTIONS, searchRequestOf } from '../../search-options.ts';
+import { goalOf, SEARCH_OPTIONS, searchRequestOf } from '../../search-options.ts';
 import { defineVerb } from '../../verb.ts';
 
 export const verb = defineVerb({
@@ -149,9 +149,22 @@ export const verb = defineVerb({
   },
 });
 
-/** The same seed is used for the search. */
+/**
+ * Returns the search for the parameters, with the seed of the test. Without --param, the parameters of
+ * the bot are the only trial.
+ *
+ * @throws ServiceError `usage` as `searchRequestOf`, and for options that have no effect without --param
+ */
 function searchOf({ seed, ...options }: Parameters<typeof searchRequestOf>[0]): SearchRequest {
-  if (options.param.length === 0) return { params: [] };
+  if (options.param.length === 0) {
+    const { search, trials, prune } = options;
+    if (search === 'grid' && trials === undefined && !prune) {
+      return { params: [], goal: goalOf(options) };
+    }
+    throw new ServiceError('usage', '--search, --trials and --prune need at least one --param', {
+      remedy: 'Specify a parameter and its values, for example -p fast=5:50:5, or leave them out.',
+    });
+  }
   return searchRequestOf({ ...options, seed: options.search === 'grid' ? undefined : seed });
 }
 
