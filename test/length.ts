@@ -1,5 +1,6 @@
 /**
  * Whether tests run every case, as in `npm run test:long`, instead of a selection.
+ * `test.runIf(isAtLength)` marks a test that only that command runs.
  * That command runs the tests that import this file or fast-check, and those that use `mainlyOn`
  * of `storage/databases.ts`.
  */

@@ -5,11 +5,7 @@ const SLOW = [
   'day/day.test.ts',
   'compliance/conformance/conformance.test.ts',
   'cli/readme.test.ts',
-  'server/console/bots-browser.test.ts',
-  'fleet/halts/re-enable.test.ts',
   'compliance/stress/host.test.ts',
-  'server/console/offline-browser.test.ts',
-  'daemon/faults.test.ts',
 ];
 
 /** Starts slow files first, so that no worker is left with one when the others have ended. */

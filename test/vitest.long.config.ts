@@ -36,7 +36,7 @@ export default defineConfig({
         test: {
           ...long,
           name: 'leases',
-          include: files.filter((file) => file.startsWith('lease/')),
+          include: [`lease/${LONG}`, ...files.filter((file) => file.startsWith('lease/'))],
         },
       },
     ],

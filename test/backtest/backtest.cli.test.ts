@@ -303,7 +303,7 @@ describe('a lock', () => {
   });
 });
 
-describe('--check-determinism', () => {
+describe.runIf(isAtLength)('--check-determinism', () => {
   test('reports the first event that differs if a strategy depends on its process', async () => {
     const strategy = strategyFile(
       'process_id',
@@ -329,7 +329,7 @@ const interruptAt = (name: string): string =>
     syncBuiltinESMExports();
   `)}`;
 
-test.each([
+test.runIf(isAtLength).each([
   ['backtest', ['--write-lock'], 'summary.json', /are complete; --write-lock did not run$/m],
   ['backtest sweep', ['-p', 'fast=5,10', '--workers', '1'], 'trials.csv', /are complete$/m],
 ])(
@@ -345,9 +345,11 @@ test.each([
   },
 );
 
-test('a backtest that is interrupted when its directory exists, or differs from its lock, leaves no directory', async () => {
-  const out = fresh();
-  const interrupt = `data:text/javascript,${encodeURIComponent(`
+test.runIf(isAtLength)(
+  'a backtest that is interrupted when its directory exists, or differs from its lock, leaves no directory',
+  async () => {
+    const out = fresh();
+    const interrupt = `data:text/javascript,${encodeURIComponent(`
     import fs from 'node:fs/promises';
     import { syncBuiltinESMExports } from 'node:module';
     const { rm } = fs;
@@ -357,12 +359,13 @@ test('a backtest that is interrupted when its directory exists, or differs from 
     };
     syncBuiltinESMExports();
   `)}`;
-  const { code } = await runNode(['--import', interrupt, BIN, 'backtest', SMA, '--out', out]);
-  expect([code, existsSync(out)]).toEqual([130, false]);
-  const unlocked = await failing(bot('unlocked', {}), '--verify-lock', '--out', out);
-  expect(unlocked).toMatchObject({ code: 'lock_drift' });
-  expect(existsSync(out)).toBe(false);
-});
+    const { code } = await runNode(['--import', interrupt, BIN, 'backtest', SMA, '--out', out]);
+    expect([code, existsSync(out)]).toEqual([130, false]);
+    const unlocked = await failing(bot('unlocked', {}), '--verify-lock', '--out', out);
+    expect(unlocked).toMatchObject({ code: 'lock_drift' });
+    expect(existsSync(out)).toBe(false);
+  },
+);
 
 describe('bad input', () => {
   const csv = (name: string, text: string): string => {
@@ -421,7 +424,7 @@ describe('bad input', () => {
     expect(error.message).not.toContain('engine.ts');
   });
 
-  test('stops a strategy that never returns, and names its bar', async () => {
+  test.runIf(isAtLength)('stops a strategy that never returns, and names its bar', async () => {
     const strategy = strategyFile('hangs', `if (instrument.count === 300) for (;;);`);
     const args = ['--strategy-timeout-seconds', '1', '--out', fresh()];
     const error = await failing(bot('hangs', { strategy }), ...args);

@@ -112,7 +112,7 @@ describe('a strategy that ends the process', () => {
   });
 
   test.each<[string, Parts, RegExp]>(
-    some(3, [
+    some(1, [
       ['while it loads', { top: 'process.exit(0);' }, /own\.ts:2: .*process\.exit/],
       ['from a callback', { create: 'setImmediate(() => process.exit(0));' }, /own\.ts:7: .*exit/],
       ['with a signal', { onBar: 'process.kill(process.pid);' }, /own\.ts:9: .*process\.kill/],
@@ -136,7 +136,7 @@ describe('a strategy that ends the process', () => {
     });
   });
 
-  test('is reported by validate as a problem of its file', async () => {
+  test.runIf(isAtLength)('is reported by validate as a problem of its file', async () => {
     const file = bot({ top: 'process.exit(0);' });
     const { code, stdout } = await inProcess(['validate', file, '--json']);
     expect(code).toBe(3);
@@ -189,25 +189,28 @@ describe('a strategy that acts after its functions have returned', () => {
   });
 });
 
-test('timers that a strategy leaves open do not keep the process alive, and are a finding', async () => {
-  const { code, document } = await processOf({
-    top: "import { createServer } from 'node:net';",
-    create: 'setInterval(() => {}, 1000); createServer().listen(0);',
-  });
-  expect(code).toBe(0);
-  expect(document.findings).toContainEqual(
-    expect.objectContaining({
-      code: 'left_running',
-      evidence: { TCPServerWrap: 1, Timeout: 1 },
-    }),
-  );
-});
+test.runIf(isAtLength)(
+  'timers that a strategy leaves open do not keep the process alive, and are a finding',
+  async () => {
+    const { code, document } = await processOf({
+      top: "import { createServer } from 'node:net';",
+      create: 'setInterval(() => {}, 1000); createServer().listen(0);',
+    });
+    expect(code).toBe(0);
+    expect(document.findings).toContainEqual(
+      expect.objectContaining({
+        code: 'left_running',
+        evidence: { TCPServerWrap: 1, Timeout: 1 },
+      }),
+    );
+  },
+);
 
 describe('a strategy that allocates memory endlessly', () => {
   const limit = ['--strategy-memory', '128'];
 
   test.each<[string, string]>(
-    some(2, [
+    some(1, [
       ['in typed arrays', 'kept.push(new Float64Array(1e6).fill(1));'],
       // Few large arrays, because small ones would occupy the garbage collector for seconds.
       ['in arrays within one call', 'for (;;) kept.push(new Array(1e5).fill(1.5).sort());'],
@@ -235,7 +238,7 @@ describe('a strategy that allocates memory endlessly', () => {
 
 describe('a strategy that is not repeatable', () => {
   test.each<[string, RegExp]>(
-    some(5, [
+    some(2, [
       ['Date.now()', /Date\.now\(\)/],
       ['Math.random()', /Math\.random\(\)/],
       ['new Date()', /new Date\(\) without a time/],
@@ -271,7 +274,7 @@ describe('a strategy that is not repeatable', () => {
     expect(error.message).toMatch(new RegExp(`own\\.ts:${line}: a strategy must not call`));
   });
 
-  test('may create dates from given times, in UTC on every machine', async () => {
+  test.runIf(isAtLength)('may create dates from given times, in UTC on every machine', async () => {
     const file = bot({
       create: `
         const date = new Date(instrument.time);
@@ -309,7 +312,7 @@ describe('a strategy that uses files or the network', () => {
     expect((await inProcess([...args, '--verify-lock'])).code).toBe(0);
   });
 
-  test('verifies with a lock from before `outside` existed', async () => {
+  test.runIf(isAtLength)('verifies with a lock from before `outside` existed', async () => {
     const file = bot({ top: "import { existsSync } from 'node:fs'; void existsSync;" });
     const args = ['backtest', file, '--json', `--out=${join(file, '../out')}`];
     await inProcess([...args, '--write-lock']);
@@ -337,7 +340,7 @@ describe('a sealed strategy', () => {
   const TRADES = `if (instrument.count % 20 === 5) broker.target(instrument, random());
     if (instrument.count % 20 === 15) broker.order({ instrument, side: 'sell', quantity: 1, type: 'stop', stop: instrument.close * 0.99 });`;
 
-  test('has the same results as an unsealed one', async () => {
+  test.runIf(isAtLength)('has the same results as an unsealed one', async () => {
     const open = await outcomeOf(inProcess, { onBar: TRADES });
     const sealed = await outcomeOf(inProcess, { onBar: TRADES }, '--sealed');
     expect(sealed).toMatchObject({ code: 0, left: open.left });
@@ -346,7 +349,7 @@ describe('a sealed strategy', () => {
     expect(sealed.document.lock).toEqual(open.document.lock);
   });
 
-  test('never runs outside the sandbox', async () => {
+  test.runIf(isAtLength)('never runs outside the sandbox', async () => {
     const mark = join(directory, 'mark');
     const top = `import { writeFileSync } from 'node:fs'; writeFileSync(${JSON.stringify(mark)}, '');`;
     const error = await failureOf({ top }, '--sealed');
@@ -361,7 +364,7 @@ describe('a sealed strategy', () => {
     expect(existsSync(mark)).toBe(false);
   });
 
-  test('fails as on a server if it allocates memory endlessly', async () => {
+  test.runIf(isAtLength)('fails as on a server if it allocates memory endlessly', async () => {
     const onBar = 'kept.push(new Float64Array(1e6).fill(1));';
     const parts = { top: 'const kept: unknown[] = [];', onBar };
     expect(await failureOf(parts, '--sealed', '--strategy-memory', '128')).toMatchObject({

@@ -45,17 +45,20 @@ it('templates escape every value that is not HTML', () => {
   );
 });
 
-it('a long run has a page of bounded size that names the files with all data', () => {
-  const run = syntheticRun({ steps: 1_000_000, stepMs: 60_000, tradeEvery: 100 });
-  const page = renderReport({ ...run, indicators: syntheticIndicators(run.instruments[0]!) });
-  expect(Buffer.byteLength(page)).toBeLessThan(4_000_000);
-  expect(page.match(/class="trade"/g)).toHaveLength(2000);
-  expect(page).toContain('Each candle is 124 bars.');
-  expect(page).toContain(
-    '2,000 trades with the largest profits and losses of 10,000; trades.csv contains all',
-  );
-  expect(page).toContain('equity.parquet contains all');
-});
+it.runIf(isAtLength)(
+  'a long run has a page of bounded size that names the files with all data',
+  () => {
+    const run = syntheticRun({ steps: 1_000_000, stepMs: 60_000, tradeEvery: 100 });
+    const page = renderReport({ ...run, indicators: syntheticIndicators(run.instruments[0]!) });
+    expect(Buffer.byteLength(page)).toBeLessThan(4_000_000);
+    expect(page.match(/class="trade"/g)).toHaveLength(2000);
+    expect(page).toContain('Each candle is 124 bars.');
+    expect(page).toContain(
+      '2,000 trades with the largest profits and losses of 10,000; trades.csv contains all',
+    );
+    expect(page).toContain('equity.parquet contains all');
+  },
+);
 
 it('a long run with more lines than a chart can hold stays within the size limit and reports the omitted lines', () => {
   const run = syntheticRun({ steps: 60_000, stepMs: 60_000, tradeEvery: 4 });
@@ -260,7 +263,7 @@ describe('in a browser', { timeout: 30_000 }, () => {
         expect(await dateAtLeftEdge()).toBe('2004-01-08');
       });
 
-      it('shows its key figures in complete rows at every width', async () => {
+      it.runIf(isAtLength)('shows its key figures in complete rows at every width', async () => {
         const rowsAt = async (width: number): Promise<number[]> => {
           await page.setViewportSize({ width, height: 600 });
           const tops = await page
@@ -275,19 +278,22 @@ describe('in a browser', { timeout: 30_000 }, () => {
       });
     });
 
-    it('shows a trade on the chart of its instrument, and arrow keys move between trades', async () => {
-      await open(renderReport(syntheticRun({ symbols: ['SPX', 'NDX'] })));
-      expect(await page.locator('#prices-summary').textContent()).toMatch(/^SPX/);
-      await page.getByRole('button', { name: 'Show trade 1 on the chart' }).focus();
-      await page.keyboard.press('ArrowDown');
-      await page.keyboard.press('Enter');
-      expect(await page.locator('#prices-summary').textContent()).toMatch(/^NDX/);
-      expect(await page.locator('#instrument').inputValue()).toBe('NDX');
-      expect(await page.locator('button.trade[tabindex="0"]').innerText()).toBe('2');
+    it.runIf(isAtLength)(
+      'shows a trade on the chart of its instrument, and arrow keys move between trades',
+      async () => {
+        await open(renderReport(syntheticRun({ symbols: ['SPX', 'NDX'] })));
+        expect(await page.locator('#prices-summary').textContent()).toMatch(/^SPX/);
+        await page.getByRole('button', { name: 'Show trade 1 on the chart' }).focus();
+        await page.keyboard.press('ArrowDown');
+        await page.keyboard.press('Enter');
+        expect(await page.locator('#prices-summary').textContent()).toMatch(/^NDX/);
+        expect(await page.locator('#instrument').inputValue()).toBe('NDX');
+        expect(await page.locator('button.trade[tabindex="0"]').innerText()).toBe('2');
 
-      await page.locator('#instrument').selectOption('SPX');
-      expect(await page.locator('#prices-summary').textContent()).toMatch(/^SPX/);
-    });
+        await page.locator('#instrument').selectOption('SPX');
+        expect(await page.locator('#prices-summary').textContent()).toMatch(/^SPX/);
+      },
+    );
 
     describe('with indicators', () => {
       const run = syntheticRun({ steps: 300 });
@@ -327,7 +333,7 @@ describe('in a browser', { timeout: 30_000 }, () => {
         expect(await pixels('#prices', BANDS)).toBeGreaterThan(200);
       });
 
-      it('has a logarithmic scale', async () => {
+      it.runIf(isAtLength)('has a logarithmic scale', async () => {
         const figure = page.locator('figure:has(#prices)');
         const before = await figure.screenshot();
         const button = figure.getByRole('button', { name: 'Log scale' });
@@ -336,55 +342,64 @@ describe('in a browser', { timeout: 30_000 }, () => {
         expect(before.equals(await figure.screenshot())).toBe(false);
       });
 
-      it('shows the profit of trades at their markers, and of a chosen trade', async () => {
-        const { entry_price, exit_price, pnl } = run.result.trades[1]!;
-        await page.getByRole('button', { name: 'Show trade 2 on the chart' }).click();
-        const tooltip = page.locator('.tooltip');
-        const profit = `${pnl > 0 ? '+' : ''}${formatMoney(pnl)} USD`;
-        await expect
-          .poll(() => tooltip.innerText())
-          .toBe(
-            `Trade 2: ${formatPrice(entry_price)} → ${formatPrice(exit_price)}\nprofit ${profit}`,
-          );
-        // The text is beside the exit.
-        const x = await tooltip.evaluate((box: HTMLElement) => Number.parseFloat(box.style.left));
-        await page.locator('#prices').hover({ position: { x: x - 12, y: 60 } });
-        await expect.poll(() => tooltip.innerText()).toBe(`One exit: ${profit}`);
-      });
-    });
-
-    it('draws prices as candles when zoomed in and as a line when zoomed out', async () => {
-      await open(renderReport(syntheticRun({ steps: 1500 })));
-      const figure = page.locator('figure:has(#prices)');
-      expect(await pixels('#prices', LIGHT_INK)).toBeGreaterThan(100);
-      for (let zoom = 0; zoom < 3; zoom += 1) {
-        await figure.getByRole('button', { name: 'Zoom in' }).click();
-      }
-      expect(await pixels('#prices', LIGHT_INK)).toBe(0);
-      expect(await pixels('#prices', LIGHT_GAIN)).toBeGreaterThan(500);
-    });
-
-    it('follows the system’s theme until its reader chooses another', async () => {
-      await open(renderReport(syntheticRun({ steps: 300 })), { scheme: 'dark' });
-      const button = page.locator('#theme');
-      expect(await button.innerText()).toBe('Light theme');
-      expect(await pixels('#equity', DARK_PAPER)).toBeGreaterThan(10_000);
-      expect(await pixels('#equity', DARK_EQUITY)).toBeGreaterThan(500);
-
-      await button.click();
-      expect(await button.innerText()).toBe('Dark theme');
-      expect(await page.evaluate(() => getComputedStyle(document.body).backgroundColor)).toBe(
-        'rgb(255, 255, 255)',
+      it.runIf(isAtLength)(
+        'shows the profit of trades at their markers, and of a chosen trade',
+        async () => {
+          const { entry_price, exit_price, pnl } = run.result.trades[1]!;
+          await page.getByRole('button', { name: 'Show trade 2 on the chart' }).click();
+          const tooltip = page.locator('.tooltip');
+          const profit = `${pnl > 0 ? '+' : ''}${formatMoney(pnl)} USD`;
+          await expect
+            .poll(() => tooltip.innerText())
+            .toBe(
+              `Trade 2: ${formatPrice(entry_price)} → ${formatPrice(exit_price)}\nprofit ${profit}`,
+            );
+          // The text is beside the exit.
+          const x = await tooltip.evaluate((box: HTMLElement) => Number.parseFloat(box.style.left));
+          await page.locator('#prices').hover({ position: { x: x - 12, y: 60 } });
+          await expect.poll(() => tooltip.innerText()).toBe(`One exit: ${profit}`);
+        },
       );
-      expect(await pixels('#equity', DARK_PAPER)).toBe(0);
-      expect(await pixels('#equity', WHITE)).toBeGreaterThan(10_000);
-
-      await page.emulateMedia({ colorScheme: 'light' });
-      await button.click();
-      expect(await pixels('#equity', DARK_PAPER)).toBeGreaterThan(10_000);
     });
 
-    it('shows on focus why a statistic is undefined', async () => {
+    it.runIf(isAtLength)(
+      'draws prices as candles when zoomed in and as a line when zoomed out',
+      async () => {
+        await open(renderReport(syntheticRun({ steps: 1500 })));
+        const figure = page.locator('figure:has(#prices)');
+        expect(await pixels('#prices', LIGHT_INK)).toBeGreaterThan(100);
+        for (let zoom = 0; zoom < 3; zoom += 1) {
+          await figure.getByRole('button', { name: 'Zoom in' }).click();
+        }
+        expect(await pixels('#prices', LIGHT_INK)).toBe(0);
+        expect(await pixels('#prices', LIGHT_GAIN)).toBeGreaterThan(500);
+      },
+    );
+
+    it.runIf(isAtLength)(
+      'follows the system’s theme until its reader chooses another',
+      async () => {
+        await open(renderReport(syntheticRun({ steps: 300 })), { scheme: 'dark' });
+        const button = page.locator('#theme');
+        expect(await button.innerText()).toBe('Light theme');
+        expect(await pixels('#equity', DARK_PAPER)).toBeGreaterThan(10_000);
+        expect(await pixels('#equity', DARK_EQUITY)).toBeGreaterThan(500);
+
+        await button.click();
+        expect(await button.innerText()).toBe('Dark theme');
+        expect(await page.evaluate(() => getComputedStyle(document.body).backgroundColor)).toBe(
+          'rgb(255, 255, 255)',
+        );
+        expect(await pixels('#equity', DARK_PAPER)).toBe(0);
+        expect(await pixels('#equity', WHITE)).toBeGreaterThan(10_000);
+
+        await page.emulateMedia({ colorScheme: 'light' });
+        await button.click();
+        expect(await pixels('#equity', DARK_PAPER)).toBeGreaterThan(10_000);
+      },
+    );
+
+    it.runIf(isAtLength)('shows on focus why a statistic is undefined', async () => {
       const { summary } = syntheticRun();
       const undefinedSharpe: Partial<typeof summary> = {
         risk: { ...summary.risk, sharpe: null },
@@ -399,7 +414,7 @@ describe('in a browser', { timeout: 30_000 }, () => {
       expect(await reason.isVisible()).toBe(true);
     });
 
-    it('prints charts as pictures in light colors in every theme', async () => {
+    it.runIf(isAtLength)('prints charts as pictures in light colors in every theme', async () => {
       await open(renderReport(syntheticRun({ steps: 300 })), { scheme: 'dark' });
       await page.evaluate(() => dispatchEvent(new Event('beforeprint')));
       await page.emulateMedia({ media: 'print' });
@@ -465,7 +480,7 @@ describe('in a browser', { timeout: 30_000 }, () => {
       expect(text).toContain('attribute it to luck');
     });
 
-    it('sorts trials, and keeps those without the statistic last', async () => {
+    it.runIf(isAtLength)('sorts trials, and keeps those without the statistic last', async () => {
       await open(renderSweepReport(syntheticSweep()));
       for (const direction of ['ascending', 'descending']) {
         await page.getByRole('button', { name: 'Sharpe ratio' }).click();
@@ -475,17 +490,20 @@ describe('in a browser', { timeout: 30_000 }, () => {
       expect((await column('.sortable', 4))[0]).toBe('0.90');
     });
 
-    it('groups the values of a long axis, and supports a single parameter', async () => {
-      const sweep = syntheticSweep();
-      const rows = Array.from({ length: 500 }, (_, period) => ({
-        params: { period },
-        metrics: { ...sweep.rows[0]!.metrics, sharpe: period / 500 },
-      })).toReversed();
-      await open(renderSweepReport({ ...sweep, rows, deflated: undefined }));
-      expect(await page.locator('#map thead th').count()).toBe(61);
-      expect(await page.locator('#map thead th').last().innerText()).toBe('492 to 499');
-      expect(await page.locator('#map .best').innerText()).toBe('1.00');
-    });
+    it.runIf(isAtLength)(
+      'groups the values of a long axis, and supports a single parameter',
+      async () => {
+        const sweep = syntheticSweep();
+        const rows = Array.from({ length: 500 }, (_, period) => ({
+          params: { period },
+          metrics: { ...sweep.rows[0]!.metrics, sharpe: period / 500 },
+        })).toReversed();
+        await open(renderSweepReport({ ...sweep, rows, deflated: undefined }));
+        expect(await page.locator('#map thead th').count()).toBe(61);
+        expect(await page.locator('#map thead th').last().innerText()).toBe('492 to 499');
+        expect(await page.locator('#map .best').innerText()).toBe('1.00');
+      },
+    );
   });
 
   describe('both reports', () => {
@@ -591,33 +609,40 @@ describe('in a browser', { timeout: 30_000 }, () => {
         expect(overflow).toBe(0);
       });
 
-      it('has enough contrast in both themes, names its controls, and uses each id once', async () => {
-        await open(source);
-        expect(await page.evaluate(faintTexts)).toEqual([]);
-        await page.emulateMedia({ colorScheme: 'dark' });
-        expect(await page.evaluate(faintTexts)).toEqual([]);
-        const faults = await page.evaluate(() => {
-          const ids = [...document.querySelectorAll('[id]')].map(({ id }) => id);
-          const twice = ids.filter((id, index) => ids.indexOf(id) !== index);
-          const references = [...document.querySelectorAll('[aria-labelledby], [aria-describedby]')]
-            .flatMap((element) => [
-              element.getAttribute('aria-labelledby'),
-              element.getAttribute('aria-describedby'),
-            ])
-            .filter((id) => id !== null && !ids.includes(id));
-          const nameless = [...document.querySelectorAll('button, select, [role], table.sortable')]
-            .filter(
-              (element) =>
-                !element.hasAttribute('aria-label') &&
-                !element.hasAttribute('aria-labelledby') &&
-                document.querySelector(`label[for="${element.id}"]`) === null &&
-                element.textContent.trim() === '',
-            )
-            .map(({ outerHTML }) => outerHTML);
-          return [...twice, ...references, ...nameless];
-        });
-        expect(faults).toEqual([]);
-      });
+      it.runIf(isAtLength)(
+        'has enough contrast in both themes, names its controls, and uses each id once',
+        async () => {
+          await open(source);
+          expect(await page.evaluate(faintTexts)).toEqual([]);
+          await page.emulateMedia({ colorScheme: 'dark' });
+          expect(await page.evaluate(faintTexts)).toEqual([]);
+          const faults = await page.evaluate(() => {
+            const ids = [...document.querySelectorAll('[id]')].map(({ id }) => id);
+            const twice = ids.filter((id, index) => ids.indexOf(id) !== index);
+            const references = [
+              ...document.querySelectorAll('[aria-labelledby], [aria-describedby]'),
+            ]
+              .flatMap((element) => [
+                element.getAttribute('aria-labelledby'),
+                element.getAttribute('aria-describedby'),
+              ])
+              .filter((id) => id !== null && !ids.includes(id));
+            const nameless = [
+              ...document.querySelectorAll('button, select, [role], table.sortable'),
+            ]
+              .filter(
+                (element) =>
+                  !element.hasAttribute('aria-label') &&
+                  !element.hasAttribute('aria-labelledby') &&
+                  document.querySelector(`label[for="${element.id}"]`) === null &&
+                  element.textContent.trim() === '',
+              )
+              .map(({ outerHTML }) => outerHTML);
+            return [...twice, ...references, ...nameless];
+          });
+          expect(faults).toEqual([]);
+        },
+      );
     });
   });
 });

@@ -24,6 +24,7 @@ import type { Summary } from '../../src/backtest/summary.ts';
 import type { Trade } from '../../src/engine/round-trip.ts';
 import { quoteText, withDuckDB } from '../../src/market/duckdb.ts';
 import { inProcess } from '../cli/in-process.ts';
+import { isAtLength } from '../length.ts';
 
 let directory: string;
 beforeEach(() => {
@@ -71,7 +72,7 @@ describe('the equity', () => {
     return { hash, names, files: names.map((name) => readFileSync(join(own, name))) };
   };
 
-  it('is the same in all files from a thread of its own', async () => {
+  it.runIf(isAtLength)('is the same in all files from a thread of its own', async () => {
     for (const hasCsv of [true, false]) {
       expect(await writeIn(writeEquityInThread, hasCsv)).toStrictEqual(
         await writeIn(writeEquity, hasCsv),
@@ -219,24 +220,27 @@ async function endlessWriter(path: string) {
   };
 }
 
-it('removes files of a killed run beside later results, but not files that a running process writes', async () => {
-  const out = join(directory, 'out');
-  mkdirSync(out);
-  const [killed, alive] = await Promise.all(
-    ['events.ndjson', 'sweep.json'].map((name) => endlessWriter(join(out, name))),
-  );
-  await killed!();
-  const temporaries = (): string[] => readdirSync(out).filter((name) => name.endsWith('.tmp'));
-  expect(temporaries()).toHaveLength(2);
-  const spec = join(import.meta.dirname, '../../examples/sma-crossover.yaml');
-  const run = (): Promise<unknown> => inProcess(['backtest', spec, '--out', out]);
-  expect(await run()).toMatchObject({ code: 0 });
-  expect(temporaries()).toEqual([expect.stringMatching(/^sweep\.json\./)]);
-  await alive!();
-  expect(await run()).toMatchObject({ code: 0 });
-  const { files } = JSON.parse(readFileSync(join(out, 'summary.json'), 'utf8')) as Summary;
-  expect(readdirSync(out).sort()).toEqual(files);
-});
+it.runIf(isAtLength)(
+  'removes files of a killed run beside later results, but not files that a running process writes',
+  async () => {
+    const out = join(directory, 'out');
+    mkdirSync(out);
+    const [killed, alive] = await Promise.all(
+      ['events.ndjson', 'sweep.json'].map((name) => endlessWriter(join(out, name))),
+    );
+    await killed!();
+    const temporaries = (): string[] => readdirSync(out).filter((name) => name.endsWith('.tmp'));
+    expect(temporaries()).toHaveLength(2);
+    const spec = join(import.meta.dirname, '../../examples/sma-crossover.yaml');
+    const run = (): Promise<unknown> => inProcess(['backtest', spec, '--out', out]);
+    expect(await run()).toMatchObject({ code: 0 });
+    expect(temporaries()).toEqual([expect.stringMatching(/^sweep\.json\./)]);
+    await alive!();
+    expect(await run()).toMatchObject({ code: 0 });
+    const { files } = JSON.parse(readFileSync(join(out, 'summary.json'), 'utf8')) as Summary;
+    expect(readdirSync(out).sort()).toEqual(files);
+  },
+);
 
 it('writes the equity of a long run as Parquet, and also as CSV with --equity csv', async () => {
   const steps = 200_001;

@@ -7,6 +7,7 @@ import type { SweepDocument } from '../../src/backtest/search/sweep-document.ts'
 import type { Summary } from '../../src/backtest/summary.ts';
 import { inProcess } from '../cli/in-process.ts';
 import { seededRandom } from '../engine/indicator-contract.ts';
+import { isAtLength } from '../length.ts';
 
 const FIRST = Date.UTC(2020, 0, 1);
 /** Number of the bar at which the windows begin. */
@@ -109,27 +110,30 @@ test('a run over a window has the events of a run over all bars that does not tr
   expect(window.window).toMatchObject({ from: `${dayOf(FROM)}T00:00:00.000Z`, bars: 300 - FROM });
 });
 
-test('a sealed strategy has the lock and the events of an open one', async () => {
+test.runIf(isAtLength)('a sealed strategy has the lock and the events of an open one', async () => {
   const open = await backtest(bot(OWN));
   const sealed = await backtest(bot(OWN), '--sealed');
   expect(sealed.events_text).toBe(open.events_text);
   expect(sealed.lock).toEqual(open.lock);
 });
 
-test('a trial of a sweep has the figures of a backtest in the same window', async () => {
-  const args = ['-p', 'period=3,8', '--workers', '2'];
-  const out = ['--out', join(directory, 'sweep'), '--json'];
-  const { code, stdout } = await inProcess(['backtest', 'sweep', bot(OWN), ...args, ...out]);
-  expect(code).toBe(0);
-  for (const { params, metrics } of (JSON.parse(stdout) as SweepDocument).results) {
-    const alone = await backtest(bot(OWN), '-p', `period=${params['period']}`);
-    expect(metrics).toMatchObject({
-      end_equity: alone.equity.end,
-      sharpe: alone.risk.sharpe,
-      trades: alone.trades.count,
-    });
-  }
-});
+test.runIf(isAtLength)(
+  'a trial of a sweep has the figures of a backtest in the same window',
+  async () => {
+    const args = ['-p', 'period=3,8', '--workers', '2'];
+    const out = ['--out', join(directory, 'sweep'), '--json'];
+    const { code, stdout } = await inProcess(['backtest', 'sweep', bot(OWN), ...args, ...out]);
+    expect(code).toBe(0);
+    for (const { params, metrics } of (JSON.parse(stdout) as SweepDocument).results) {
+      const alone = await backtest(bot(OWN), '-p', `period=${params['period']}`);
+      expect(metrics).toMatchObject({
+        end_equity: alone.equity.end,
+        sharpe: alone.risk.sharpe,
+        trades: alone.trades.count,
+      });
+    }
+  },
+);
 
 describe('the lock', () => {
   test('covers the bars before the window if declared indicators see them', async () => {
@@ -277,25 +281,28 @@ export default defineStrategy({
     ]);
   });
 
-  test('bars outside the sessions do not replace days, and the earliest from is named', async () => {
-    const data = { data: 'around', calendar: 'XNYS' };
-    const early = await examine({ ...data, window: ', from: 2020-06-05' });
-    expect(early).toMatchObject({
-      warm_up: {
-        longer: [{ timeframe: '1d', needed: 5, given: { X: 4 } }],
-        earliest_from: '2020-06-05T19:00:00Z',
-      },
-      isShort: true,
-      isReady: false,
-    });
-    expect(early.notes).toContain(
-      'All indicators are ready at the first bar if data.from is 2020-06-05T19:00:00Z or later.',
-    );
-    const late = await examine({ ...data, window: ", from: '2020-06-05T19:00:00Z'" });
-    expect(late).toMatchObject({ isShort: false, isReady: true });
-  });
+  test.runIf(isAtLength)(
+    'bars outside the sessions do not replace days, and the earliest from is named',
+    async () => {
+      const data = { data: 'around', calendar: 'XNYS' };
+      const early = await examine({ ...data, window: ', from: 2020-06-05' });
+      expect(early).toMatchObject({
+        warm_up: {
+          longer: [{ timeframe: '1d', needed: 5, given: { X: 4 } }],
+          earliest_from: '2020-06-05T19:00:00Z',
+        },
+        isShort: true,
+        isReady: false,
+      });
+      expect(early.notes).toContain(
+        'All indicators are ready at the first bar if data.from is 2020-06-05T19:00:00Z or later.',
+      );
+      const late = await examine({ ...data, window: ", from: '2020-06-05T19:00:00Z'" });
+      expect(late).toMatchObject({ isShort: false, isReady: true });
+    },
+  );
 
-  test('bars outside the sessions of the calendar are a finding', async () => {
+  test.runIf(isAtLength)('bars outside the sessions of the calendar are a finding', async () => {
     const issue = '% of the bars of X are outside the sessions of XNYS';
     const outside = await examine({ data: 'around', calendar: 'XNYS' });
     expect(outside.notes).toContainEqual(expect.stringContaining(issue));
@@ -340,7 +347,7 @@ export default defineStrategy({
     expect(stdout).toMatch(/invalid_data the bar of 2020-06-05T17:00:00Z, .* Choose a timeframe/);
   });
 
-  test('the need is printed without data.from, too', async () => {
+  test.runIf(isAtLength)('the need is printed without data.from, too', async () => {
     const { notes, isShort } = await examine({ data: 'seven', window: '' });
     expect(notes).toEqual([
       'The indicators need 5 bars of 1d before the window, and the data have: X 0.',

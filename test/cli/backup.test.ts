@@ -16,6 +16,7 @@ import { newSqliteTables, type TestDatabase } from '../storage/databases.ts';
 import { fillCatalogue } from '../fleet/tasks/market.ts';
 import { inProcess } from './in-process.ts';
 import { answer, cli, fillPlace, newMachine, send, type Ends, type Place } from './backup-setup.ts';
+import { isAtLength } from '../length.ts';
 
 /** Daily bars, so that a paper session at the market's pace outlasts the test. */
 const SLOW = { speed: 1 };
@@ -62,7 +63,7 @@ const serve = async (
 
 const modeOf = async (file: string): Promise<number> => (await stat(file)).mode & 0o777;
 
-test('backs up the state of one moment while a server writes', async () => {
+test.runIf(isAtLength)('backs up the state of one moment while a server writes', async () => {
   const place = await newPlace();
   const server = await startServer(place.database);
   ends.push(server.kill);

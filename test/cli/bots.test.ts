@@ -7,6 +7,7 @@ import { directoryWith, VALID } from '../bots/specs.ts';
 import { inProcess } from './in-process.ts';
 import { serviceLocal, type Result } from './service-local.ts';
 import { createTerminal } from './terminal.ts';
+import { isAtLength } from '../length.ts';
 
 const NO_OPTIONS = {
   name: undefined,
@@ -36,9 +37,11 @@ async function validateIn(cwd: string, ...args: string[]): Promise<Result> {
 }
 
 describe('validate', () => {
-  it('prints problems of all parts at once: spec, strategy, risk, metrics, models and data', async () => {
-    const cwd = directoryWith({
-      'bot.yaml': `apiVersion: bots/v1
+  it.runIf(isAtLength)(
+    'prints problems of all parts at once: spec, strategy, risk, metrics, models and data',
+    async () => {
+      const cwd = directoryWith({
+        'bot.yaml': `apiVersion: bots/v1
 kind: Bot
 metadata: {name: Ten faults, slug: Ten Faults}
 spec:
@@ -53,7 +56,7 @@ spec:
   metrics: [{name: sharp, min: 1}, {name: win_rate, min: 2}]
   ml_models: [{name: rise, path: ./rise.onnx, digest: 'sha256:00', inputs: [{column: close}], outputs: [{name: score}]}]
 `,
-      'own.ts': `import { defineStrategy, integer } from 'service-local/strategy';
+        'own.ts': `import { defineStrategy, integer } from 'service-local/strategy';
 export default defineStrategy({
   name: 'own',
   description: 'Buys one of two.',
@@ -62,64 +65,68 @@ export default defineStrategy({
   create: () => ({ onBar() {} }),
 });
 `,
-      'spx.csv': `${SPX.replace('2020', '2001')}2001-04-18,1,1,2,1,1\n2001-04-19,x,1,1,1,1\n`,
-    });
-    const { code, stdout, stderr } = await validateIn(cwd, 'bot.yaml');
-    const lines = stdout.trimEnd().split('\n');
-    expect(lines.map((line) => line.replace(`${cwd}/`, '').split(' ').slice(0, 3))).toEqual([
-      ['bot.yaml:3:36', '/metadata/slug', 'invalid_value'],
-      ['bot.yaml:6:23', '/spec/universe/symbols', 'wrong_symbol_count'],
-      ['bot.yaml:8:36', '/spec/data/sources/NDX', 'data_not_found'],
-      ['bot.yaml:8:56', '/spec/data/sources/DAX', 'data_not_found'],
-      ['bot.yaml:9:16', '/spec/data/timeframe', 'invalid_value'],
-      ['bot.yaml:10:47', '/spec/strategy/params/fast', 'invalid_param'],
-      ['bot.yaml:10:50', '/spec/strategy/params/slwo', 'unknown_param'],
-      ['bot.yaml:11:18', '/spec/engine/cash', 'unquoted_money'],
-      ['bot.yaml:11:24', '/spec/engine/sede', 'unknown_field'],
-      ['bot.yaml:12:27', '/spec/risk/max_order_value', 'invalid_value'],
-      ['bot.yaml:12:51', '/spec/risk/max_drawdown_pct', 'invalid_value'],
-      ['bot.yaml:13:20', '/spec/metrics/0/name', 'unknown_metric'],
-      ['bot.yaml:13:58', '/spec/metrics/1/min', 'gate_cannot_pass'],
-      ['bot.yaml:14:34', '/spec/ml_models/0/path', 'model_not_found'],
-      ['bot.yaml:14:55', '/spec/ml_models/0/digest', 'invalid_value'],
-      ['spx.csv:4:1', 'high_below_low', 'row'],
-      ['spx.csv:5:1', 'unreadable_price', 'row'],
-      ['note:', 'bot.yaml:', 'SPX:'],
-    ]);
-    expect(lines.at(-1)).toMatch(/^note: bot\.yaml: SPX: Write numbers as 1100\.50/);
-    expect(stderr).not.toContain('note:');
-    expect(stderr).toContain('error invalid_spec: 17 problems in 1 of 1 file');
-    expect(code).toBe(3);
-    const json = await validateIn(cwd, 'bot.yaml', '--json');
-    expect(json.code).toBe(3);
-    const [report] = (JSON.parse(json.stdout) as { files: { problems: object[] }[] }).files;
-    expect(report!.problems).toHaveLength(17);
-    for (const problem of report!.problems) {
-      expect(problem).toMatchObject({
-        file: expect.any(String) as string,
-        line: expect.any(Number) as number,
-        column: expect.any(Number) as number,
+        'spx.csv': `${SPX.replace('2020', '2001')}2001-04-18,1,1,2,1,1\n2001-04-19,x,1,1,1,1\n`,
       });
-    }
-  });
+      const { code, stdout, stderr } = await validateIn(cwd, 'bot.yaml');
+      const lines = stdout.trimEnd().split('\n');
+      expect(lines.map((line) => line.replace(`${cwd}/`, '').split(' ').slice(0, 3))).toEqual([
+        ['bot.yaml:3:36', '/metadata/slug', 'invalid_value'],
+        ['bot.yaml:6:23', '/spec/universe/symbols', 'wrong_symbol_count'],
+        ['bot.yaml:8:36', '/spec/data/sources/NDX', 'data_not_found'],
+        ['bot.yaml:8:56', '/spec/data/sources/DAX', 'data_not_found'],
+        ['bot.yaml:9:16', '/spec/data/timeframe', 'invalid_value'],
+        ['bot.yaml:10:47', '/spec/strategy/params/fast', 'invalid_param'],
+        ['bot.yaml:10:50', '/spec/strategy/params/slwo', 'unknown_param'],
+        ['bot.yaml:11:18', '/spec/engine/cash', 'unquoted_money'],
+        ['bot.yaml:11:24', '/spec/engine/sede', 'unknown_field'],
+        ['bot.yaml:12:27', '/spec/risk/max_order_value', 'invalid_value'],
+        ['bot.yaml:12:51', '/spec/risk/max_drawdown_pct', 'invalid_value'],
+        ['bot.yaml:13:20', '/spec/metrics/0/name', 'unknown_metric'],
+        ['bot.yaml:13:58', '/spec/metrics/1/min', 'gate_cannot_pass'],
+        ['bot.yaml:14:34', '/spec/ml_models/0/path', 'model_not_found'],
+        ['bot.yaml:14:55', '/spec/ml_models/0/digest', 'invalid_value'],
+        ['spx.csv:4:1', 'high_below_low', 'row'],
+        ['spx.csv:5:1', 'unreadable_price', 'row'],
+        ['note:', 'bot.yaml:', 'SPX:'],
+      ]);
+      expect(lines.at(-1)).toMatch(/^note: bot\.yaml: SPX: Write numbers as 1100\.50/);
+      expect(stderr).not.toContain('note:');
+      expect(stderr).toContain('error invalid_spec: 17 problems in 1 of 1 file');
+      expect(code).toBe(3);
+      const json = await validateIn(cwd, 'bot.yaml', '--json');
+      expect(json.code).toBe(3);
+      const [report] = (JSON.parse(json.stdout) as { files: { problems: object[] }[] }).files;
+      expect(report!.problems).toHaveLength(17);
+      for (const problem of report!.problems) {
+        expect(problem).toMatchObject({
+          file: expect.any(String) as string,
+          line: expect.any(Number) as number,
+          column: expect.any(Number) as number,
+        });
+      }
+    },
+  );
 
-  it('rejects a window without bars, and notes a window that extends beyond the bars', async () => {
-    const cwd = directoryWith({
-      'none.yaml': VALID.replace('2000-01-03, to: 2020-04-17', '2021-01-01'),
-      'beyond.yaml': VALID.replace('2000-01-03', '1990-01-01'),
-      'spx.csv': readFileSync(join(EXAMPLES, 'data/sp500-daily.csv'), 'utf8'),
-    });
-    const none = await validateIn(cwd, 'none.yaml');
-    expect(none.stdout).toMatch(
-      /^none\.yaml:7:18 \/spec\/data\/source invalid_data .* has no rows from 2021-01-01: it begins/,
-    );
-    expect(none.code).toBe(3);
-    const beyond = await validateIn(cwd, 'beyond.yaml');
-    expect(beyond).toMatchObject({ code: 0, stdout: 'beyond.yaml: valid\n' });
-    expect(beyond.stderr).toContain(
-      'note: beyond.yaml: The window extends beyond the data: from is 1990-01-01, but the first bar',
-    );
-  });
+  it.runIf(isAtLength)(
+    'rejects a window without bars, and notes a window that extends beyond the bars',
+    async () => {
+      const cwd = directoryWith({
+        'none.yaml': VALID.replace('2000-01-03, to: 2020-04-17', '2021-01-01'),
+        'beyond.yaml': VALID.replace('2000-01-03', '1990-01-01'),
+        'spx.csv': readFileSync(join(EXAMPLES, 'data/sp500-daily.csv'), 'utf8'),
+      });
+      const none = await validateIn(cwd, 'none.yaml');
+      expect(none.stdout).toMatch(
+        /^none\.yaml:7:18 \/spec\/data\/source invalid_data .* has no rows from 2021-01-01: it begins/,
+      );
+      expect(none.code).toBe(3);
+      const beyond = await validateIn(cwd, 'beyond.yaml');
+      expect(beyond).toMatchObject({ code: 0, stdout: 'beyond.yaml: valid\n' });
+      expect(beyond.stderr).toContain(
+        'note: beyond.yaml: The window extends beyond the data: from is 1990-01-01, but the first bar',
+      );
+    },
+  );
 
   it('prints every problem of every file on stdout, one line each, and exits 3', async () => {
     const cwd = directoryWith({
@@ -174,7 +181,7 @@ export default defineStrategy({
     expect(stdout).toMatch(/^own\.yaml:8:22 \/spec\/strategy\/module invalid_strategy .*own\.ts/m);
   });
 
-  it('reports fields that are not used yet', async () => {
+  it.runIf(isAtLength)('reports fields that are not used yet', async () => {
     const spec = VALID.replace('kind: trading', 'kind: research').replace(
       '  metrics:',
       '  deployment: {target: k8s}\n  agents: [{role: b}]\n  metrics:',

@@ -12,6 +12,7 @@ import { tradingDocument } from '../fleet/parity/play.ts';
 import { serveHere, type ServerHere } from '../server/running.ts';
 import { inProcess } from './in-process.ts';
 import type { Result } from './service-local.ts';
+import { isAtLength, some } from '../length.ts';
 
 let world: World;
 let server: ServerHere;
@@ -37,22 +38,25 @@ afterAll(async () => {
 const run = (...words: readonly string[]): Promise<Result> =>
   inProcess(words, { env: { ...server.env, SERVICE_LOCAL_TOKEN: token } });
 
-test('a bot without limits fails with the failed cases and the place of the evidence', async () => {
-  const tried = await run('bots', 'conformance', 'sma', '--case', 'C04,A03', '--wait');
-  expect(tried).toMatchObject({
-    code: 5,
-    stderr: expect.stringContaining('1 case failed: C04'),
-  });
-  expect(tried.stdout).toMatch(/^A03 +pass .*9\(3\)\(a\)/m);
-  expect(tried.stdout).toMatch(/^C04 +FAIL /m);
-  expect(tried.stdout).toMatch(/^C04 FAIL: .*limit/m);
-  expect(tried.stdout).toContain(
-    'NOT RUN: 38 cases. A case that is not run does not count as passed.',
-  );
-  expect(tried.stdout).toContain(
-    'this replaces no conformance test at a venue under Article 6 of RTS 6',
-  );
-});
+test.runIf(isAtLength)(
+  'a bot without limits fails with the failed cases and the place of the evidence',
+  async () => {
+    const tried = await run('bots', 'conformance', 'sma', '--case', 'C04,A03', '--wait');
+    expect(tried).toMatchObject({
+      code: 5,
+      stderr: expect.stringContaining('1 case failed: C04'),
+    });
+    expect(tried.stdout).toMatch(/^A03 +pass .*9\(3\)\(a\)/m);
+    expect(tried.stdout).toMatch(/^C04 +FAIL /m);
+    expect(tried.stdout).toMatch(/^C04 FAIL: .*limit/m);
+    expect(tried.stdout).toContain(
+      'NOT RUN: 38 cases. A case that is not run does not count as passed.',
+    );
+    expect(tried.stdout).toContain(
+      'this replaces no conformance test at a venue under Article 6 of RTS 6',
+    );
+  },
+);
 
 test('a passed test prints one document and writes its files', async () => {
   const args = ['bots', 'conformance', 'sma', '--case', 'A03', '--seed', '7', '--wait', '--json'];
@@ -82,7 +86,7 @@ test('a test without --wait can be canceled like any task', async () => {
   expect(await run('bots', 'conformance', 'sma', '--case', 'A99')).toMatchObject({ code: 3 });
 });
 
-test.each([['stress'], ['conformance', '--case', 'A03']])(
+test.each(some(1, [['stress'], ['conformance', '--case', 'A03']]))(
   'a %s test without the package ccxt fails with a remedy',
   async (verb, ...options) => {
     const { Worker } = threads;

@@ -159,33 +159,36 @@ test('sends a bot with its code; a change of code alone creates a version; runs 
   expect((await run(['bots', 'diff', 'own'])).stdout).toMatch(/\nweights\.ts +changed +\w{64} /);
 });
 
-test('a proposal becomes a version with the code of the version it was made for, if that is current', async () => {
-  await json<BotDetail>('bots', 'create', '-f', await fileOf('proposed', IN_TURN));
-  const propose = async (weight: number): Promise<string> => {
-    const body = { patch: { spec: { risk: { max_position_pct: weight } } }, rationale: 'Less.' };
-    const answer = await fetch(`${server.url}/bots/proposed/proposals`, {
-      method: 'POST',
-      headers: { authorization, 'content-type': 'application/json' },
-      body: JSON.stringify(body),
+test.runIf(isAtLength)(
+  'a proposal becomes a version with the code of the version it was made for, if that is current',
+  async () => {
+    await json<BotDetail>('bots', 'create', '-f', await fileOf('proposed', IN_TURN));
+    const propose = async (weight: number): Promise<string> => {
+      const body = { patch: { spec: { risk: { max_position_pct: weight } } }, rationale: 'Less.' };
+      const answer = await fetch(`${server.url}/bots/proposed/proposals`, {
+        method: 'POST',
+        headers: { authorization, 'content-type': 'application/json' },
+        body: JSON.stringify(body),
+      });
+      return ((await answer.json()) as { proposal_id: string }).proposal_id;
+    };
+    const [one, other] = [await propose(0.5), await propose(0.4)];
+    expect(await run(['bots', 'update', 'proposed', '--proposal', one])).toMatchObject({
+      code: 0,
+      stdout: 'proposed: updated, version 2\n',
     });
-    return ((await answer.json()) as { proposal_id: string }).proposal_id;
-  };
-  const [one, other] = [await propose(0.5), await propose(0.4)];
-  expect(await run(['bots', 'update', 'proposed', '--proposal', one])).toMatchObject({
-    code: 0,
-    stdout: 'proposed: updated, version 2\n',
-  });
-  expect(await json('bots', 'diff', 'proposed')).toMatchObject({
-    changes: [{ pointer: '/spec/risk/max_position_pct' }],
-    files: [],
-  });
-  const late = await run(['bots', 'update', 'proposed', '--proposal', other]);
-  expect(late).toMatchObject({ code: 6 });
-  expect(late.stderr).toContain('for version 1 of proposed, which is now at version 2');
-  const none = await run(['bots', 'update', 'proposed', '--proposal', 'none']);
-  expect(none.stderr).toContain('the bot has no proposal "none"');
-  expect(await run(['bots', 'update', 'proposed'])).toMatchObject({ code: 2 });
-});
+    expect(await json('bots', 'diff', 'proposed')).toMatchObject({
+      changes: [{ pointer: '/spec/risk/max_position_pct' }],
+      files: [],
+    });
+    const late = await run(['bots', 'update', 'proposed', '--proposal', other]);
+    expect(late).toMatchObject({ code: 6 });
+    expect(late.stderr).toContain('for version 1 of proposed, which is now at version 2');
+    const none = await run(['bots', 'update', 'proposed', '--proposal', 'none']);
+    expect(none.stderr).toContain('the bot has no proposal "none"');
+    expect(await run(['bots', 'update', 'proposed'])).toMatchObject({ code: 2 });
+  },
+);
 
 test('rejects packages and Node modules before anything is sent', async () => {
   const helper = "import { readFileSync } from 'node:fs';\nexport const x = readFileSync;\n";
@@ -202,7 +205,7 @@ test('rejects packages and Node modules before anything is sent', async () => {
   expect(stderr).toMatch(/'canonicalize'/);
 });
 
-test('cancels and halts code that hangs, and ends its process', async () => {
+test.runIf(isAtLength)('cancels and halts code that hangs, and ends its process', async () => {
   await json('bots', 'create', '-f', await fileOf('hanging', HANGING));
   const backtest = await json<Task>('bots', 'backtest', 'hanging', '--detach');
   const [tested] = await strategies(1);
@@ -226,7 +229,7 @@ test.runIf(isAtLength)('the process of a session that is stopped ends', async ()
   await gone([stopping!]);
 });
 
-test('a session whose code throws ends with its orders canceled', async () => {
+test.runIf(isAtLength)('a session whose code throws ends with its orders canceled', async () => {
   const order = "{ instrument: instruments[0], side: 'buy', quantity: 1, type: 'limit', limit: 1 }";
   const text = strategyThat(
     `if (instruments[0].count > 1) throw new Error('mine'); broker.order(${order});`,

@@ -34,6 +34,7 @@ import { serveHere, type ServerHere } from '../server/running.ts';
 import { addAcme } from './acme.ts';
 import { inProcess } from './in-process.ts';
 import type { Result } from './service-local.ts';
+import { isAtLength } from '../length.ts';
 
 const EVIL = testKey(66);
 
@@ -189,53 +190,59 @@ describe.each(['no root', 'a root'])('with an issuer that has %s, another server
     isEvil = true;
   });
 
-  test('renews nothing: the lease still works, and is renewed once the right server is back', async () => {
-    const refused = await license('renew', '--now');
-    expect(refused).toMatchObject({ code: 3, stdout: '' });
-    expect(refused.stderr).toMatch(
-      /^error invalid_data: the keys of the server are not trusted: .*\n→ No file was changed, and the lease of this machine stays in force\./,
-    );
-    expect(contents()).toEqual(before);
-    expect(await isLicensed()).toBe(true);
-    expect(state()).toMatchObject({
-      last_error: { code: 'invalid_data', reason: 'not_vouched_for' },
-      failures_in_row: 1,
-    });
-    const { stdout } = await license('status');
-    expect(stdout).toMatch(
-      /The last renewal failed at \S+: the keys of the server are not trusted/,
-    );
-    const found = async () => (await doctor()).find(({ code }) => code === 'renewal');
-    expect(await found()).toMatchObject({
-      status: 'fail',
-      summary: expect.stringMatching(
-        /^the keys of the server are not trusted: .*; the lease works until 20/,
-      ) as string,
-    });
-    isEvil = false;
-    expect(await found()).toMatchObject({ status: 'ok' });
-    expect(await license('renew', '--now')).toMatchObject({ code: 0 });
-    expect(state()).toMatchObject({ last_error: null });
-  });
+  test.runIf(isAtLength)(
+    'renews nothing: the lease still works, and is renewed once the right server is back',
+    async () => {
+      const refused = await license('renew', '--now');
+      expect(refused).toMatchObject({ code: 3, stdout: '' });
+      expect(refused.stderr).toMatch(
+        /^error invalid_data: the keys of the server are not trusted: .*\n→ No file was changed, and the lease of this machine stays in force\./,
+      );
+      expect(contents()).toEqual(before);
+      expect(await isLicensed()).toBe(true);
+      expect(state()).toMatchObject({
+        last_error: { code: 'invalid_data', reason: 'not_vouched_for' },
+        failures_in_row: 1,
+      });
+      const { stdout } = await license('status');
+      expect(stdout).toMatch(
+        /The last renewal failed at \S+: the keys of the server are not trusted/,
+      );
+      const found = async () => (await doctor()).find(({ code }) => code === 'renewal');
+      expect(await found()).toMatchObject({
+        status: 'fail',
+        summary: expect.stringMatching(
+          /^the keys of the server are not trusted: .*; the lease works until 20/,
+        ) as string,
+      });
+      isEvil = false;
+      expect(await found()).toMatchObject({ status: 'ok' });
+      expect(await license('renew', '--now')).toMatchObject({ code: 0 });
+      expect(state()).toMatchObject({ last_error: null });
+    },
+  );
 
-  test('is rejected by a running daemon, which logs this, waits, and renews at the right server', async () => {
-    // The lease is due after this time.
-    const { lease_id } = payloadOf(before[files.lease]!);
-    const running_time = { lease_id, seconds: 6.5 * 86_400, boot_id: 'b', uptime_seconds: 1 };
-    writeFileSync(files.state, JSON.stringify({ schema: 1, running_time }), { mode: 0o600 });
-    const daemon = await run();
-    const line = await daemon.logged('the lease was not renewed');
-    expect(line).toMatch(/the keys of the server are not trusted: .*; next attempt at 20/);
-    expect(contents()).toEqual(before);
-    expect(await isLicensed()).toBe(true);
-    expect(state()).toMatchObject({ last_error: { reason: 'not_vouched_for' } });
-    const failing = (await doctor()).filter(({ status }) => status === 'fail');
-    expect(failing.map(({ code }) => code)).toContain('renewal');
-    isEvil = false;
-    process.kill(daemon.pid, 'SIGHUP');
-    await daemon.logged('renewed the lease: valid until');
-    expect(contents()).not.toEqual(before);
-  });
+  test.runIf(isAtLength)(
+    'is rejected by a running daemon, which logs this, waits, and renews at the right server',
+    async () => {
+      // The lease is due after this time.
+      const { lease_id } = payloadOf(before[files.lease]!);
+      const running_time = { lease_id, seconds: 6.5 * 86_400, boot_id: 'b', uptime_seconds: 1 };
+      writeFileSync(files.state, JSON.stringify({ schema: 1, running_time }), { mode: 0o600 });
+      const daemon = await run();
+      const line = await daemon.logged('the lease was not renewed');
+      expect(line).toMatch(/the keys of the server are not trusted: .*; next attempt at 20/);
+      expect(contents()).toEqual(before);
+      expect(await isLicensed()).toBe(true);
+      expect(state()).toMatchObject({ last_error: { reason: 'not_vouched_for' } });
+      const failing = (await doctor()).filter(({ status }) => status === 'fail');
+      expect(failing.map(({ code }) => code)).toContain('renewal');
+      isEvil = false;
+      process.kill(daemon.pid, 'SIGHUP');
+      await daemon.logged('renewed the lease: valid until');
+      expect(contents()).not.toEqual(before);
+    },
+  );
 });
 
 const run = async (variables: Record<string, string> = {}): Promise<RunningDaemon> => {
@@ -259,25 +266,28 @@ describe('while the daemon runs', () => {
     writeFileSync(files.lease, lease);
   };
 
-  test('restores license files that are swapped together, equally fast each time', async () => {
-    await newRoot();
-    await enroll();
-    const before = contents();
-    const daemon = await run();
-    await daemon.logged('renewing');
-    await expect.poll(() => state().next_attempt_at).toBeTruthy();
-    const { next_attempt_at } = state();
-    for (const times of [1, 2, 3]) {
-      swap(`evil-${times}`);
-      await daemon.logged(`put ${files.lease} back`, times);
-      await expect.poll(contents).toEqual(before);
-    }
-    expect(await daemon.logged(`put ${files.root} back`)).toMatch(/evil-issuer/);
-    await daemon.logged(`put ${files.keyset} back`);
-    expect(readdirSync(home).filter((name) => name.includes('quarantined'))).not.toEqual([]);
-    await expect.poll(state).toMatchObject({ next_attempt_at, unrepaired: null });
-    expect(await isLicensed()).toBe(true);
-  });
+  test.runIf(isAtLength)(
+    'restores license files that are swapped together, equally fast each time',
+    async () => {
+      await newRoot();
+      await enroll();
+      const before = contents();
+      const daemon = await run();
+      await daemon.logged('renewing');
+      await expect.poll(() => state().next_attempt_at).toBeTruthy();
+      const { next_attempt_at } = state();
+      for (const times of [1, 2, 3]) {
+        swap(`evil-${times}`);
+        await daemon.logged(`put ${files.lease} back`, times);
+        await expect.poll(contents).toEqual(before);
+      }
+      expect(await daemon.logged(`put ${files.root} back`)).toMatch(/evil-issuer/);
+      await daemon.logged(`put ${files.keyset} back`);
+      expect(readdirSync(home).filter((name) => name.includes('quarantined'))).not.toEqual([]);
+      await expect.poll(state).toMatchObject({ next_attempt_at, unrepaired: null });
+      expect(await isLicensed()).toBe(true);
+    },
+  );
 
   test('does not undo changes made by a person', async () => {
     await enroll();
@@ -310,27 +320,30 @@ describe('while the daemon runs', () => {
 });
 
 describe('enrollment', () => {
-  test('with the fingerprint of another root fails before the code is used, naming both', async () => {
-    const fingerprint = await newRoot();
-    const code = (await newCode()).split('.')[0]!;
-    const other = 'A'.repeat(43);
-    const wrong = await license('enroll', '--code', `${code}.${other}`, '--json');
-    expect(wrong.code).toBe(3);
-    const { reason, message } = errorOf(wrong);
-    expect(reason).toBe('other_root');
-    expect(message).toBe(
-      `the code requires the root ${other}, but ${url} has the root ${fingerprint}`,
-    );
-    expect(existsSync(files.key)).toBe(false);
-    const words = ['license', 'enroll', '--code', `${code}.${fingerprint}`, '--json'];
-    const disagreeing = await onMachine(words, { SERVICE_LICENSE_ROOT: other });
-    expect(errorOf(disagreeing).message).toMatch(/^SERVICE_LICENSE_ROOT requires the root A/);
-    const enrolled = await onMachine(words, { SERVICE_LICENSE_ROOT: fingerprint });
-    expect(enrolled).toMatchObject({ code: 0 });
-    expect(json(enrolled)).toMatchObject({ trust: { by: 'code', root: fingerprint } });
-  });
+  test.runIf(isAtLength)(
+    'with the fingerprint of another root fails before the code is used, naming both',
+    async () => {
+      const fingerprint = await newRoot();
+      const code = (await newCode()).split('.')[0]!;
+      const other = 'A'.repeat(43);
+      const wrong = await license('enroll', '--code', `${code}.${other}`, '--json');
+      expect(wrong.code).toBe(3);
+      const { reason, message } = errorOf(wrong);
+      expect(reason).toBe('other_root');
+      expect(message).toBe(
+        `the code requires the root ${other}, but ${url} has the root ${fingerprint}`,
+      );
+      expect(existsSync(files.key)).toBe(false);
+      const words = ['license', 'enroll', '--code', `${code}.${fingerprint}`, '--json'];
+      const disagreeing = await onMachine(words, { SERVICE_LICENSE_ROOT: other });
+      expect(errorOf(disagreeing).message).toMatch(/^SERVICE_LICENSE_ROOT requires the root A/);
+      const enrolled = await onMachine(words, { SERVICE_LICENSE_ROOT: fingerprint });
+      expect(enrolled).toMatchObject({ code: 0 });
+      expect(json(enrolled)).toMatchObject({ trust: { by: 'code', root: fingerprint } });
+    },
+  );
 
-  test('that was never completed lets no renewal trust the server', async () => {
+  test.runIf(isAtLength)('that was never completed lets no renewal trust the server', async () => {
     const [code] = (await newCode()).split('.');
     const wrong = await license('enroll', '--code', code!.replaceAll(/[A-Z]/g, 'Z'));
     expect(wrong.code).not.toBe(0);
@@ -396,26 +409,29 @@ describe('enrollment', () => {
   });
 });
 
-test('a new code moves a machine to the next root after the issuer lost its root', async () => {
-  const former = await newRoot();
-  await enroll();
-  const fingerprint = await newRoot('fresh');
-  const refused = await license('renew', '--now');
-  expect(refused.stdout).toMatch(
-    /^No new key is accepted: the keys of the server are not trusted: /m,
-  );
-  expect(state()).toMatchObject({ last_error: null, refused_keyset: { reason: 'other_root' } });
-  expect(await isLicensed()).toBe(true);
-  const { stdout } = await license('enroll', '--code', await newCode());
-  expect(stdout).not.toContain('the code changed nothing');
-  expect(stdout).toContain('and has a valid lease, which it keeps.');
-  expect(stdout).toContain(
-    `This machine now trusts the root ${fingerprint}; before, it trusted the root ${former}.`,
-  );
-  const again = await enroll();
-  expect(json(again)).toMatchObject({ trust: { by: 'code', root: fingerprint } });
-  expect(await license('renew', '--now')).toMatchObject({ code: 0 });
-});
+test.runIf(isAtLength)(
+  'a new code moves a machine to the next root after the issuer lost its root',
+  async () => {
+    const former = await newRoot();
+    await enroll();
+    const fingerprint = await newRoot('fresh');
+    const refused = await license('renew', '--now');
+    expect(refused.stdout).toMatch(
+      /^No new key is accepted: the keys of the server are not trusted: /m,
+    );
+    expect(state()).toMatchObject({ last_error: null, refused_keyset: { reason: 'other_root' } });
+    expect(await isLicensed()).toBe(true);
+    const { stdout } = await license('enroll', '--code', await newCode());
+    expect(stdout).not.toContain('the code changed nothing');
+    expect(stdout).toContain('and has a valid lease, which it keeps.');
+    expect(stdout).toContain(
+      `This machine now trusts the root ${fingerprint}; before, it trusted the root ${former}.`,
+    );
+    const again = await enroll();
+    expect(json(again)).toMatchObject({ trust: { by: 'code', root: fingerprint } });
+    expect(await license('renew', '--now')).toMatchObject({ code: 0 });
+  },
+);
 
 test('reports a wrong SERVICE_LICENSE_ROOT by the name of the variable', async () => {
   await newRoot();

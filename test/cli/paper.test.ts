@@ -109,7 +109,7 @@ test.runIf(isAtLength)(
   },
 );
 
-test('shows a running session and stops it', async () => {
+test.runIf(isAtLength)('shows a running session and stops it', async () => {
   const detached = await bots('paper', 'start', 'days', '--detach');
   expect(detached).toMatchObject({
     code: 0,

@@ -8,6 +8,7 @@ import { SCRATCH } from '../scratch.ts';
 import { startTestServer } from '../trading/host/pod/test-server.ts';
 import { inProcess } from './in-process.ts';
 import { BASIC_ENV, BIN } from './service-local.ts';
+import { isAtLength } from '../length.ts';
 
 const DATA = resolve(import.meta.dirname, '../../examples/data/sp500-daily.csv');
 
@@ -46,26 +47,31 @@ const config = (more: object): string =>
 
 const run = (...words: string[]) => inProcess(['run', ...words], { cwd: directory });
 
-test('a run over replayed data has the result of a backtest over the same data', async () => {
-  const file = config({ speed: 'max' });
-  const { code, stdout } = await run(file, '--json');
-  const result = JSON.parse(stdout) as { state: { equity: number; cash: number }; steps: number };
-  expect({ code, result }).toMatchObject({
-    code: 0,
-    result: { outcome: 'finished', verified: true, deployment_id: 'tried-by-hand', orders: [] },
-  });
-  const backtest = await inProcess(
-    ['backtest', join(directory, 'bot.json'), '--out', join(directory, 'out'), '--json'],
-    { cwd: directory },
-  );
-  const { equity } = JSON.parse(backtest.stdout) as { equity: { end: number } };
-  expect(result.state.equity).toBeCloseTo(equity.end, 8);
+test.runIf(isAtLength)(
+  'a run over replayed data has the result of a backtest over the same data',
+  async () => {
+    const file = config({ speed: 'max' });
+    const { code, stdout } = await run(file, '--json');
+    const result = JSON.parse(stdout) as { state: { equity: number; cash: number }; steps: number };
+    expect({ code, result }).toMatchObject({
+      code: 0,
+      result: { outcome: 'finished', verified: true, deployment_id: 'tried-by-hand', orders: [] },
+    });
+    const backtest = await inProcess(
+      ['backtest', join(directory, 'bot.json'), '--out', join(directory, 'out'), '--json'],
+      { cwd: directory },
+    );
+    const { equity } = JSON.parse(backtest.stdout) as { equity: { end: number } };
+    expect(result.state.equity).toBeCloseTo(equity.end, 8);
 
-  // The second start resumes from the log and has nothing left to do.
-  expect(JSON.parse((await run(file, '--json')).stdout)).toEqual(result);
-  const { stdout: shown } = await run(file);
-  expect(shown).toMatch(/outcome +finished\norders verified +yes\nbars +\d+\nequity +\d+\.\d\d\n/);
-});
+    // The second start resumes from the log and has nothing left to do.
+    expect(JSON.parse((await run(file, '--json')).stdout)).toEqual(result);
+    const { stdout: shown } = await run(file);
+    expect(shown).toMatch(
+      /outcome +finished\norders verified +yes\nbars +\d+\nequity +\d+\.\d\d\n/,
+    );
+  },
+);
 
 test('reports all problems of a configuration at once', async () => {
   const file = config({
@@ -123,30 +129,33 @@ test('SIGTERM stops a run gracefully, a second process is rejected, and the run 
   expect(again.stdout).toContain('finished');
 });
 
-test('a second signal ends the run immediately and warns of orders that may be open', async () => {
-  const server = await startTestServer('token');
-  writeFileSync(join(directory, 'token'), 'token');
-  const file = config({
-    speed: 86_400 * 100,
-    control: { url: server.url, token_file: './token' },
-  });
-  const child = spawn(process.execPath, [BIN, 'run', file], {
-    env: { ...BASIC_ENV, HOME: directory, SERVICE_LOCAL_HOME: join(directory, 'home') },
-  });
-  const ended = once(child, 'exit');
-  let log = '';
-  let signals: NodeJS.Timeout | undefined;
-  child.stderr.on('data', (chunk) => {
-    log += String(chunk);
-    if (signals !== undefined || !log.includes('resumed')) return;
-    // The runner cannot report its end, and retries for some time.
-    server.isAway = true;
-    child.kill('SIGTERM');
-    // Signals soon after the first count as the same key press.
-    signals = setInterval(() => child.kill('SIGTERM'), 100);
-  });
-  expect(await ended).toEqual([130, null]);
-  clearInterval(signals);
-  expect(log).toContain('stopped at once; orders that may be open: none');
-  await server.close();
-});
+test.runIf(isAtLength)(
+  'a second signal ends the run immediately and warns of orders that may be open',
+  async () => {
+    const server = await startTestServer('token');
+    writeFileSync(join(directory, 'token'), 'token');
+    const file = config({
+      speed: 86_400 * 100,
+      control: { url: server.url, token_file: './token' },
+    });
+    const child = spawn(process.execPath, [BIN, 'run', file], {
+      env: { ...BASIC_ENV, HOME: directory, SERVICE_LOCAL_HOME: join(directory, 'home') },
+    });
+    const ended = once(child, 'exit');
+    let log = '';
+    let signals: NodeJS.Timeout | undefined;
+    child.stderr.on('data', (chunk) => {
+      log += String(chunk);
+      if (signals !== undefined || !log.includes('resumed')) return;
+      // The runner cannot report its end, and retries for some time.
+      server.isAway = true;
+      child.kill('SIGTERM');
+      // Signals soon after the first count as the same key press.
+      signals = setInterval(() => child.kill('SIGTERM'), 100);
+    });
+    expect(await ended).toEqual([130, null]);
+    clearInterval(signals);
+    expect(log).toContain('stopped at once; orders that may be open: none');
+    await server.close();
+  },
+);

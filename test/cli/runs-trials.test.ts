@@ -9,7 +9,7 @@ import type { Summary } from '../../src/backtest/summary.ts';
 import { documentOn, fillCatalogue } from '../fleet/tasks/market.ts';
 import { newWorld, type World } from '../identity/people.ts';
 import { startServer, type RunningServer } from '../server/running.ts';
-import { DATABASES } from '../storage/databases.ts';
+import { mainlyOn } from '../storage/databases.ts';
 import { inProcess } from './in-process.ts';
 import type { Result } from './service-local.ts';
 
@@ -19,7 +19,7 @@ interface Listed {
   readonly faults: readonly LedgerFault[];
 }
 
-describe.each(DATABASES)('the trial ledger of a server on %s', (kind) => {
+describe.each(mainlyOn('sqlite'))('the trial ledger of a server on %s', (kind) => {
   let world: World;
   let server: RunningServer;
   let directory: string;

@@ -17,6 +17,7 @@ import { installService, thisService, uninstallService } from '../../src/cli/ser
 import { holdLock } from '../../src/base/file-lock.ts';
 import { resolveSettings } from '../../src/base/resolve-settings.ts';
 import { serviceLocal, type Result } from '../cli/service-local.ts';
+import { isAtLength } from '../length.ts';
 
 let directory: string;
 let home: string;
@@ -110,7 +111,7 @@ test('the installation of a service leaves a daemon without a service, and the s
   lock.release();
 });
 
-test('keeps the former service when it cannot be replaced', async () => {
+test.runIf(isAtLength)('keeps the former service when it cannot be replaced', async () => {
   const text = former();
   failAt('daemon-reload');
   await expect(install()).rejects.toMatchObject({

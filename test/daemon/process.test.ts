@@ -140,7 +140,7 @@ describe('in the background', () => {
     });
   });
 
-  test('the daemon renews the files that the environment names', async () => {
+  test.runIf(isAtLength)('the daemon renews the files that the environment names', async () => {
     ends.push(() => daemon(['stop']));
     const env = { SERVICE_LOCAL_HOME: home, SERVICE_LICENSE_LEASE_PATH: 'mine/lease.json' };
     await serviceLocal(['daemon', 'start'], { cwd: directory, env });
@@ -148,7 +148,7 @@ describe('in the background', () => {
     expect(stdout).toContain(`renewing ${join(directory, 'mine/lease.json')} from http`);
   });
 
-  test('`daemon start` reports why the daemon could not start', async () => {
+  test.runIf(isAtLength)('`daemon start` reports why the daemon could not start', async () => {
     mkdirSync(home);
     chmodSync(home, 0o777);
     const { code, stderr } = await daemon(['start']);
@@ -166,7 +166,7 @@ test.runIf(isAtLength)('only one of two daemons that start at once runs', async 
   expect(String(refused?.reason)).toContain('a daemon already runs for this home');
 });
 
-test('a daemon starts after another one was killed', async () => {
+test.runIf(isAtLength)('a daemon starts after another one was killed', async () => {
   const killed = await runDaemon();
   process.kill(killed.pid, 'SIGKILL');
   expect(await killed.ended).toEqual([null, 'SIGKILL']);
@@ -193,24 +193,27 @@ describe('the identity of the daemon', () => {
     expect(await ended).toEqual([0, null]);
   });
 
-  test('a later process with the same pid is not taken for the daemon', async () => {
-    const bystander = spawn('sleep', ['60']);
-    ends.push(() => bystander.kill('SIGKILL'));
-    const lock = await holdLock(join(home, 'daemon.lock'), 0);
-    ends.push(() => lock.release());
-    const { process: mark, ...others } = newNote('http://127.0.0.1');
-    const foreign = { ...others, pid: bystander.pid!, process: mark };
-    await writeNote(noteFile(), foreign);
-    expect(locateProcess(foreign)).toBe(mark === null ? 'here' : 'gone');
-    expect((await daemon(['status'])).stdout).toContain('but its process ID is unknown');
+  test.runIf(isAtLength)(
+    'a later process with the same pid is not taken for the daemon',
+    async () => {
+      const bystander = spawn('sleep', ['60']);
+      ends.push(() => bystander.kill('SIGKILL'));
+      const lock = await holdLock(join(home, 'daemon.lock'), 0);
+      ends.push(() => lock.release());
+      const { process: mark, ...others } = newNote('http://127.0.0.1');
+      const foreign = { ...others, pid: bystander.pid!, process: mark };
+      await writeNote(noteFile(), foreign);
+      expect(locateProcess(foreign)).toBe(mark === null ? 'here' : 'gone');
+      expect((await daemon(['status'])).stdout).toContain('but its process ID is unknown');
 
-    const elsewhere = mark && { ...mark, pid_namespace: 'pid:[1]' };
-    await writeNote(noteFile(), { ...foreign, process: elsewhere });
-    const { code, stderr } = await daemon(['stop']);
-    expect(code).not.toBe(0);
-    expect(stderr).toContain('in another container or on another machine');
-    expect(bystander.signalCode).toBeNull();
-  });
+      const elsewhere = mark && { ...mark, pid_namespace: 'pid:[1]' };
+      await writeNote(noteFile(), { ...foreign, process: elsewhere });
+      const { code, stderr } = await daemon(['stop']);
+      expect(code).not.toBe(0);
+      expect(stderr).toContain('in another container or on another machine');
+      expect(bystander.signalCode).toBeNull();
+    },
+  );
 
   test.runIf(process.platform === 'linux')(
     'a daemon that has exited is gone before its parent reads its exit status',
@@ -230,15 +233,18 @@ describe('the identity of the daemon', () => {
     },
   );
 
-  test('the note is written at start and end while another process holds the license lock', async () => {
-    const lock = await holdLock(join(home, 'license.lock'), 0);
-    ends.push(() => lock.release());
-    const { pid, ended } = await runDaemon();
-    expect(note()).toMatchObject({ pid, stopped_at: null });
-    process.kill(pid, 'SIGTERM');
-    await ended;
-    expect(note()['stopped_at']).toEqual(expect.any(String));
-  });
+  test.runIf(isAtLength)(
+    'the note is written at start and end while another process holds the license lock',
+    async () => {
+      const lock = await holdLock(join(home, 'license.lock'), 0);
+      ends.push(() => lock.release());
+      const { pid, ended } = await runDaemon();
+      expect(note()).toMatchObject({ pid, stopped_at: null });
+      process.kill(pid, 'SIGTERM');
+      await ended;
+      expect(note()['stopped_at']).toEqual(expect.any(String));
+    },
+  );
 });
 
 test('a note without a home, of an earlier version, is read, and one with a damaged home is not', async () => {
@@ -251,24 +257,30 @@ test('a note without a home, of an earlier version, is read, and one with a dama
   expect(await readNote(path)).toBeUndefined();
 });
 
-test('a copied home neither shows nor stops the daemon of the original', async () => {
-  const { pid } = await runDaemon();
-  const copy = { SERVICE_LOCAL_HOME: join(directory, 'copy') };
-  cpSync(home, copy.SERVICE_LOCAL_HOME, { recursive: true });
-  const status = await daemon(['status'], copy);
-  expect(status).toMatchObject({ code: 3, stdout: expect.stringContaining('No daemon runs for') });
-  expect(status.stdout).not.toContain('killed');
-  const license = await inProcess(['license', 'status', '--json'], { env: copy });
-  expect(JSON.parse(license.stdout)).toMatchObject({ renewal: { daemon: false } });
-  expect((await daemon(['stop'], copy)).stdout).toContain('No daemon runs for');
-  // While a daemon that has not written its note yet holds the lock of the copy.
-  const lock = await holdLock(join(copy.SERVICE_LOCAL_HOME, 'daemon.lock'), 0);
-  setTimeout(() => lock.release(), 200);
-  expect((await daemon(['stop'], copy)).stdout).toContain('No daemon runs for');
-  expect(await statusOf()).toMatchObject({ running: true, pid });
-});
+test.runIf(isAtLength)(
+  'a copied home neither shows nor stops the daemon of the original',
+  async () => {
+    const { pid } = await runDaemon();
+    const copy = { SERVICE_LOCAL_HOME: join(directory, 'copy') };
+    cpSync(home, copy.SERVICE_LOCAL_HOME, { recursive: true });
+    const status = await daemon(['status'], copy);
+    expect(status).toMatchObject({
+      code: 3,
+      stdout: expect.stringContaining('No daemon runs for'),
+    });
+    expect(status.stdout).not.toContain('killed');
+    const license = await inProcess(['license', 'status', '--json'], { env: copy });
+    expect(JSON.parse(license.stdout)).toMatchObject({ renewal: { daemon: false } });
+    expect((await daemon(['stop'], copy)).stdout).toContain('No daemon runs for');
+    // While a daemon that has not written its note yet holds the lock of the copy.
+    const lock = await holdLock(join(copy.SERVICE_LOCAL_HOME, 'daemon.lock'), 0);
+    setTimeout(() => lock.release(), 200);
+    expect((await daemon(['stop'], copy)).stdout).toContain('No daemon runs for');
+    expect(await statusOf()).toMatchObject({ running: true, pid });
+  },
+);
 
-test('a daemon ends when its lock file was replaced', async () => {
+test.runIf(isAtLength)('a daemon ends when its lock file was replaced', async () => {
   const { logged, ended } = await runDaemon();
   rmSync(join(home, 'daemon.lock'));
   const next = await runDaemon();
@@ -289,7 +301,7 @@ test('a daemon whose lock file was removed is still found and stopped', async ()
   expect(await statusOf()).toMatchObject({ running: false });
 });
 
-test("the daemon's files are private and not links", async () => {
+test.runIf(isAtLength)("the daemon's files are private and not links", async () => {
   const { pid, ended } = await runDaemon();
   expect(statSync(home).mode & 0o777).toBe(0o700);
   for (const name of ['daemon.lock', 'daemon.json', 'daemon.log']) {
@@ -309,20 +321,23 @@ test("the daemon's files are private and not links", async () => {
 });
 
 describe('a service manager', () => {
-  test('a service manager is notified of start, status, watchdog and end', async () => {
-    const socket = join(directory, 'notify');
-    const manager = listenAt(socket);
-    ends.push(manager.close);
-    const { pid, ended } = await runDaemon({ NOTIFY_SOCKET: socket, WATCHDOG_USEC: '100000' });
-    expect(await manager.next()).toBe('READY=1');
-    expect(await manager.until('STATUS')).toBe(
-      'STATUS=no lease; no attempt is planned: this machine is not enrolled yet',
-    );
-    expect(await manager.until('WATCHDOG')).toBe('WATCHDOG=1');
-    process.kill(pid, 'SIGTERM');
-    expect(await manager.until('STOPPING')).toBe('STOPPING=1');
-    expect(await ended).toEqual([0, null]);
-  });
+  test.runIf(isAtLength)(
+    'a service manager is notified of start, status, watchdog and end',
+    async () => {
+      const socket = join(directory, 'notify');
+      const manager = listenAt(socket);
+      ends.push(manager.close);
+      const { pid, ended } = await runDaemon({ NOTIFY_SOCKET: socket, WATCHDOG_USEC: '100000' });
+      expect(await manager.next()).toBe('READY=1');
+      expect(await manager.until('STATUS')).toBe(
+        'STATUS=no lease; no attempt is planned: this machine is not enrolled yet',
+      );
+      expect(await manager.until('WATCHDOG')).toBe('WATCHDOG=1');
+      process.kill(pid, 'SIGTERM');
+      expect(await manager.until('STOPPING')).toBe('STOPPING=1');
+      expect(await ended).toEqual([0, null]);
+    },
+  );
 });
 
 describe('signals', () => {
@@ -359,7 +374,7 @@ describe('signals', () => {
     expect(performance.now() - asked).toBeLessThan(5000);
   });
 
-  test('SIGHUP triggers a retry at once', async () => {
+  test.runIf(isAtLength)('SIGHUP triggers a retry at once', async () => {
     const { seen, next } = requests();
     const port = await listen(createServer(failing(seen)));
     await enroll();
@@ -377,45 +392,53 @@ describe('signals', () => {
   });
 });
 
-test('a machine that is enrolled while the daemon runs gets its lease at once', async () => {
-  const database = await newDatabase('sqlite');
-  ends.push(database.remove);
-  const storage = await openStorage(database.location);
-  const { devices } = await addVendor(storage, Date.now(), { installations: 1 });
-  await storage.close();
-  const server = await serveHere(database);
-  ends.push(server.stop);
-  const { logged } = await runDaemon({ SERVICE_LOCAL_SERVER_URL: server.url });
-  expect(await logged('this machine is not enrolled')).toContain('no lease is requested');
-  // It is written after it was logged.
-  await vi.waitFor(async () =>
-    expect(await statusOf()).toMatchObject({ next_attempt_because: 'not_enrolled', lease: null }),
-  );
+test.runIf(isAtLength)(
+  'a machine that is enrolled while the daemon runs gets its lease at once',
+  async () => {
+    const database = await newDatabase('sqlite');
+    ends.push(database.remove);
+    const storage = await openStorage(database.location);
+    const { devices } = await addVendor(storage, Date.now(), { installations: 1 });
+    await storage.close();
+    const server = await serveHere(database);
+    ends.push(server.stop);
+    const { logged } = await runDaemon({ SERVICE_LOCAL_SERVER_URL: server.url });
+    expect(await logged('this machine is not enrolled')).toContain('no lease is requested');
+    // It is written after it was logged.
+    await vi.waitFor(async () =>
+      expect(await statusOf()).toMatchObject({ next_attempt_because: 'not_enrolled', lease: null }),
+    );
 
-  const pem = devices[0]!.key.privateKey.export({ type: 'pkcs8', format: 'pem' });
-  await writePrivateFile(join(home, 'device.key'), pem);
-  await logged('renewed');
-  const status = await daemon(['status']);
-  expect(status.stdout).toMatch(/\nlease: valid; it expires at 20\S+Z, its grace ends at 20\S+Z\n/);
-  expect(status.stdout).toMatch(
-    /\nnext attempt at 20\S+Z: the lease is due at that time\nlast success at 20/,
-  );
-});
+    const pem = devices[0]!.key.privateKey.export({ type: 'pkcs8', format: 'pem' });
+    await writePrivateFile(join(home, 'device.key'), pem);
+    await logged('renewed');
+    const status = await daemon(['status']);
+    expect(status.stdout).toMatch(
+      /\nlease: valid; it expires at 20\S+Z, its grace ends at 20\S+Z\n/,
+    );
+    expect(status.stdout).toMatch(
+      /\nnext attempt at 20\S+Z: the lease is due at that time\nlast success at 20/,
+    );
+  },
+);
 
 describe('the network', () => {
-  test('the daemon accepts a certificate authority from NODE_EXTRA_CA_CERTS', async () => {
-    const { seen, next } = requests();
-    const options = { cert: CERTIFICATE, key: CERTIFICATE_KEY };
-    const port = await listen(createTlsServer(options, failing(seen)));
-    const authority = join(directory, 'authority.pem');
-    writeFileSync(authority, CERTIFICATE);
-    await enroll();
-    await runDaemon({
-      SERVICE_LOCAL_SERVER_URL: `https://localhost:${port}`,
-      NODE_EXTRA_CA_CERTS: authority,
-    });
-    expect(await next()).toMatch(/^[A-Z]+ \/.*license/);
-  });
+  test.runIf(isAtLength)(
+    'the daemon accepts a certificate authority from NODE_EXTRA_CA_CERTS',
+    async () => {
+      const { seen, next } = requests();
+      const options = { cert: CERTIFICATE, key: CERTIFICATE_KEY };
+      const port = await listen(createTlsServer(options, failing(seen)));
+      const authority = join(directory, 'authority.pem');
+      writeFileSync(authority, CERTIFICATE);
+      await enroll();
+      await runDaemon({
+        SERVICE_LOCAL_SERVER_URL: `https://localhost:${port}`,
+        NODE_EXTRA_CA_CERTS: authority,
+      });
+      expect(await next()).toMatch(/^[A-Z]+ \/.*license/);
+    },
+  );
 
   test('the daemon reaches the server through a proxy', async () => {
     const { seen, next } = requests();

@@ -3,6 +3,7 @@ import { expect, describe, test } from 'vitest';
 import { openStorage } from '../../src/storage/storage.ts';
 import { mainlyOn } from '../storage/databases.ts';
 import { newIssuer, type Issuer, type LicensedMachine } from './issuer-and-machine.ts';
+import { isAtLength } from '../length.ts';
 
 const chain = ['--chain', 'root/license-root.json'] as const;
 const key = (name: string): string[] => ['--key', `root/${name}.pem`];
@@ -86,29 +87,32 @@ describe.each(mainlyOn('sqlite'))('with a root, a server on %s and a running dae
     expect(enrolled).toMatchObject({ code: 0 });
   });
 
-  test('an expired keyset still renews leases but admits no new machine, until the next keyset', async (context) => {
-    const { issuer, machine, rotateKey, enroll } = await start(context);
-    await issuer.identity(...SIGN, ...key('root-key-1'), '--expires-in', '10d');
-    await issuer.pass(9);
-    const before = await machine.lease();
-    await issuer.pass(40);
-    expectNoLapse(machine);
-    expect((await machine.lease()).lease_id).not.toBe(before.lease_id);
-    expect(await machine.trusted()).toMatchObject({ keyset: 2 });
+  test.runIf(isAtLength)(
+    'an expired keyset still renews leases but admits no new machine, until the next keyset',
+    async (context) => {
+      const { issuer, machine, rotateKey, enroll } = await start(context);
+      await issuer.identity(...SIGN, ...key('root-key-1'), '--expires-in', '10d');
+      await issuer.pass(9);
+      const before = await machine.lease();
+      await issuer.pass(40);
+      expectNoLapse(machine);
+      expect((await machine.lease()).lease_id).not.toBe(before.lease_id);
+      expect(await machine.trusted()).toMatchObject({ keyset: 2 });
 
-    const late = issuer.newMachine('late');
-    const refused = await late.license('enroll', '--code', await issuer.enrollmentCode());
-    expect(refused.code).not.toBe(0);
-    expect(refused.stderr).toMatch(/expired[^]*→ .*Ask the issuer to sign its keyset again/);
-    const doctor = await machine.cli('doctor', '--json');
-    expect(doctor.stdout).toMatch(/expired/);
+      const late = issuer.newMachine('late');
+      const refused = await late.license('enroll', '--code', await issuer.enrollmentCode());
+      expect(refused.code).not.toBe(0);
+      expect(refused.stderr).toMatch(/expired[^]*→ .*Ask the issuer to sign its keyset again/);
+      const doctor = await machine.cli('doctor', '--json');
+      expect(doctor.stdout).toMatch(/expired/);
 
-    const next = await rotateKey('next');
-    await issuer.pass(8);
-    expectNoLapse(machine);
-    expect(await machine.lease()).toMatchObject({ public_key_id: next.public_key_id });
-    await enroll(late);
-  });
+      const next = await rotateKey('next');
+      await issuer.pass(8);
+      expectNoLapse(machine);
+      expect(await machine.lease()).toMatchObject({ public_key_id: next.public_key_id });
+      await enroll(late);
+    },
+  );
 
   test('an older keyset from a file or a restored database is refused', async (context) => {
     const { issuer, machine, rotateKey } = await start(context);
@@ -149,44 +153,47 @@ describe.each(mainlyOn('sqlite'))('with a root, a server on %s and a running dae
     expect(await machine.trusted()).toMatchObject({ keyset: 3 });
   });
 
-  test('leases survive the loss of a root, and machines accept a new root by enrollment or pin', async (context) => {
-    const { issuer, machine, fingerprint, enroll } = await start(context);
-    const other = issuer.newMachine('other', { SERVICE_LICENSE_ROOT: fingerprint });
-    await enroll(other);
-    const stopOther = await other.startDaemon();
-    await issuer.identity(...SIGN, ...key('root-key-1'), '--expires-in', '10d');
-    await issuer.pass(30);
-    expectNoLapse(machine);
-    expectNoLapse(other);
+  test.runIf(isAtLength)(
+    'leases survive the loss of a root, and machines accept a new root by enrollment or pin',
+    async (context) => {
+      const { issuer, machine, fingerprint, enroll } = await start(context);
+      const other = issuer.newMachine('other', { SERVICE_LICENSE_ROOT: fingerprint });
+      await enroll(other);
+      const stopOther = await other.startDaemon();
+      await issuer.identity(...SIGN, ...key('root-key-1'), '--expires-in', '10d');
+      await issuer.pass(30);
+      expectNoLapse(machine);
+      expectNoLapse(other);
 
-    const made = ['root', 'init', '--out', 'other-root'];
-    const { fingerprint: next } = await issuer.identity<{ fingerprint: string }>(...made);
-    const upload = ['--chain', 'other-root/license-root.json', '--yes', '--upload'];
-    const signer = ['--key', 'other-root/root-key-1.pem'];
-    const sign = ['root', 'sign-keyset', ...upload, ...signer];
-    await issuer.identity(...sign, '--replace', ...issuer.code());
-    for (const one of [machine, other]) {
-      await logged(
-        issuer,
-        one,
-        /the published keys were refused: the keys of the server are not trusted: .*root/,
-      );
-      expectNoLapse(one);
-    }
+      const made = ['root', 'init', '--out', 'other-root'];
+      const { fingerprint: next } = await issuer.identity<{ fingerprint: string }>(...made);
+      const upload = ['--chain', 'other-root/license-root.json', '--yes', '--upload'];
+      const signer = ['--key', 'other-root/root-key-1.pem'];
+      const sign = ['root', 'sign-keyset', ...upload, ...signer];
+      await issuer.identity(...sign, '--replace', ...issuer.code());
+      for (const one of [machine, other]) {
+        await logged(
+          issuer,
+          one,
+          /the published keys were refused: the keys of the server are not trusted: .*root/,
+        );
+        expectNoLapse(one);
+      }
 
-    await enroll(machine);
-    await stopOther();
-    const repinned = issuer.newMachine('other', { SERVICE_LICENSE_ROOT: next });
-    await repinned.startDaemon();
-    await issuer.pass(1);
-    const signingKey = await issuer.newKey('next');
-    await issuer.identity(...sign, `--add=${signingKey.public_key}`);
-    await issuer.restart(signingKey);
-    await issuer.pass(8);
-    for (const one of [machine, repinned]) {
-      expectNoLapse(one);
-      expect(await one.lease()).toMatchObject({ public_key_id: signingKey.public_key_id });
-      expect(await one.trusted()).toMatchObject({ root: 1, keyset: 4 });
-    }
-  });
+      await enroll(machine);
+      await stopOther();
+      const repinned = issuer.newMachine('other', { SERVICE_LICENSE_ROOT: next });
+      await repinned.startDaemon();
+      await issuer.pass(1);
+      const signingKey = await issuer.newKey('next');
+      await issuer.identity(...sign, `--add=${signingKey.public_key}`);
+      await issuer.restart(signingKey);
+      await issuer.pass(8);
+      for (const one of [machine, repinned]) {
+        expectNoLapse(one);
+        expect(await one.lease()).toMatchObject({ public_key_id: signingKey.public_key_id });
+        expect(await one.trusted()).toMatchObject({ root: 1, keyset: 4 });
+      }
+    },
+  );
 });

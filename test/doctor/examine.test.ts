@@ -33,6 +33,7 @@ import { licenseFiles } from '../../src/gate/license-files.ts';
 import { announceNext, DAY, HOUR, renew, revokeAs } from '../identity/lease-world.ts';
 import { testKey } from '../lease/issuer.ts';
 import { newLicensed, startIssuer, type Issuer, type Licensed } from './licensed.ts';
+import { isAtLength } from '../length.ts';
 
 let issuer: Issuer;
 let directory: string;
@@ -391,7 +392,7 @@ describe('the server', () => {
     );
   });
 
-  test('all requests to a server share one timeout', async () => {
+  test.runIf(isAtLength)('all requests to a server share one timeout', async () => {
     const slow = createServer((request, response) => {
       const isHealth = request.url === '/healthz';
       const headers = { 'service-name': 'service-local', 'service-nonce': 'once more' };
@@ -426,7 +427,7 @@ describe('the server', () => {
     });
   });
 
-  test('a server that cannot sign at the moment is a warning', async () => {
+  test.runIf(isAtLength)('a server that cannot sign at the moment is a warning', async () => {
     const { identity } = issuer.world;
     const { signer } = identity;
     const gone = new ServiceError('license_lease_unavailable', 'the key is gone');
@@ -601,13 +602,16 @@ describe('the daemon', () => {
     expect(await faults()).toEqual([]);
   });
 
-  test('a daemon of another version or with another server is a warning', async () => {
-    await setNote({ version: '0.0.1' });
-    expect(await faults()).toEqual(['versions warn']);
-    await setNote({ server_url: 'https://other.example' });
-    expect(await faults()).toEqual(['daemon warn']);
-    expect(await faults({ urlBy: 'option' })).toEqual([]);
-  });
+  test.runIf(isAtLength)(
+    'a daemon of another version or with another server is a warning',
+    async () => {
+      await setNote({ version: '0.0.1' });
+      expect(await faults()).toEqual(['versions warn']);
+      await setNote({ server_url: 'https://other.example' });
+      expect(await faults()).toEqual(['daemon warn']);
+      expect(await faults({ urlBy: 'option' })).toEqual([]);
+    },
+  );
 
   test('a service unit whose Node no longer exists is a failure', async () => {
     const units = join(directory, '.config/systemd/user');
@@ -630,7 +634,7 @@ describe('the daemon', () => {
     });
   });
 
-  test('a service unit for another home directory is a warning', async () => {
+  test.runIf(isAtLength)('a service unit for another home directory is a warning', async () => {
     const manager = serviceManager('linux', 'user', machine.env);
     mkdirSync(dirname(manager.path), { recursive: true });
     const program = [process.execPath, process.argv[1]!];
@@ -655,16 +659,19 @@ describe('the daemon', () => {
 });
 
 describe('the home directory', () => {
-  test('a home directory that others may write to is a failure, and a file that they may read a warning', async () => {
-    chmodSync(machine.files.state, 0o644);
-    expect(await faults()).toContain('home warn');
-    chmodSync(machine.home, 0o777);
-    expect(await faults()).toEqual(['home fail']);
-    expect(await found('home')).toMatchObject({
-      summary: `others may write to ${machine.home} and 1 more`,
-      evidence: { mode: '777', wrong_modes: [machine.home, machine.files.state] },
-    });
-  });
+  test.runIf(isAtLength)(
+    'a home directory that others may write to is a failure, and a file that they may read a warning',
+    async () => {
+      chmodSync(machine.files.state, 0o644);
+      expect(await faults()).toContain('home warn');
+      chmodSync(machine.home, 0o777);
+      expect(await faults()).toEqual(['home fail']);
+      expect(await found('home')).toMatchObject({
+        summary: `others may write to ${machine.home} and 1 more`,
+        evidence: { mode: '777', wrong_modes: [machine.home, machine.files.state] },
+      });
+    },
+  );
 
   test('a link in place of a file that the daemon writes is a failure', async () => {
     renameSync(machine.files.lease, join(directory, 'elsewhere.json'));
@@ -726,22 +733,28 @@ describe('the home directory', () => {
     expect(await found('disk', fresh)).toMatchObject({ status: 'warn' });
   });
 
-  test('a damaged dataset is a failure, and files that an import left are kept', async () => {
-    const { catalogueDir } = machine;
-    mkdirSync(join(catalogueDir, 'SPX'), { recursive: true });
-    mkdirSync(join(catalogueDir, '.import-abc'));
-    expect(await faults()).toEqual(['catalogue fail']);
-    expect((await found('catalogue')).evidence).toMatchObject({ datasets: 1, damaged: ['SPX'] });
-    expect(readdirSync(catalogueDir)).toContain('.import-abc');
-  });
+  test.runIf(isAtLength)(
+    'a damaged dataset is a failure, and files that an import left are kept',
+    async () => {
+      const { catalogueDir } = machine;
+      mkdirSync(join(catalogueDir, 'SPX'), { recursive: true });
+      mkdirSync(join(catalogueDir, '.import-abc'));
+      expect(await faults()).toEqual(['catalogue fail']);
+      expect((await found('catalogue')).evidence).toMatchObject({ datasets: 1, damaged: ['SPX'] });
+      expect(readdirSync(catalogueDir)).toContain('.import-abc');
+    },
+  );
 });
 
-test('a lease passes all checks after the server has switched to a new signing key', async () => {
-  const { identity } = issuer.world;
-  const { signer } = identity;
-  Object.assign(identity, {
-    signer: await announceNext(issuer.world, identity),
-  });
-  expect(await faults()).toEqual([]);
-  Object.assign(identity, { signer });
-});
+test.runIf(isAtLength)(
+  'a lease passes all checks after the server has switched to a new signing key',
+  async () => {
+    const { identity } = issuer.world;
+    const { signer } = identity;
+    Object.assign(identity, {
+      signer: await announceNext(issuer.world, identity),
+    });
+    expect(await faults()).toEqual([]);
+    Object.assign(identity, { signer });
+  },
+);

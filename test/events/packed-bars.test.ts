@@ -9,7 +9,7 @@ import { stateAt } from '../../src/events/snapshot.ts';
 import { verifyEvents } from '../../src/events/verify-events.ts';
 import { openStorage, type Storage } from '../../src/storage/storage.ts';
 import { runs } from '../length.ts';
-import { DATABASES, newDatabase, type TestDatabase } from '../storage/databases.ts';
+import { mainlyOn, newDatabase, type TestDatabase } from '../storage/databases.ts';
 import { addBot, CREATED, tick } from './bots.ts';
 
 const NOW = Date.parse('2026-02-03T04:05:06.007Z');
@@ -140,7 +140,7 @@ function batchesOf(all: readonly SessionStep[]): NewEvent[][] {
   return batches;
 }
 
-describe.each(DATABASES)('packed bars on %s', (kind) => {
+describe.each(mainlyOn('sqlite'))('packed bars on %s', (kind) => {
   let database: TestDatabase;
   let storage: Storage;
   let bots = 0;

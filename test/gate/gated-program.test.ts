@@ -16,6 +16,7 @@ import { claimsOf, issue, rootOf, testKey, type SigningKey } from '../lease/issu
 import { serveHere } from '../server/running.ts';
 import { newDatabase } from '../storage/databases.ts';
 import { fingerprintOf, FOREIGN_ROOT_KEY, published, ROOT_KEY } from './signed-keyset.ts';
+import { isAtLength } from '../length.ts';
 
 const KEY = testKey(1);
 const OWN_KEY = testKey(3);
@@ -161,7 +162,7 @@ describe('a licensee with keys, a keyset file and a lease of their own', () => {
   });
 });
 
-test.each([
+test.runIf(isAtLength).each([
   ['that pins the root', PIN],
   ['on a machine with an anchor', undefined],
 ])('a running program %s keeps its lease when all its files are overwritten', async (_, root) => {

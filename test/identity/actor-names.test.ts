@@ -2,9 +2,9 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { withNames } from '../../src/identity/actor-names.ts';
 import { openStorage, type Storage } from '../../src/storage/storage.ts';
 import { seedFleet } from '../server/console/fleet.ts';
-import { DATABASES, newTables, type TestDatabase } from '../storage/databases.ts';
+import { mainlyOn, newTables, type TestDatabase } from '../storage/databases.ts';
 
-describe.each(DATABASES)('names of actors on %s', (kind) => {
+describe.each(mainlyOn('sqlite'))('names of actors on %s', (kind) => {
   let database: TestDatabase;
   let storage: Storage;
 

@@ -9,10 +9,10 @@ import {
 } from '../../src/identity/licenses.ts';
 import { previewRevocation } from '../../src/identity/revoke.ts';
 import { seedFleet } from '../server/console/fleet.ts';
-import { DATABASES } from '../storage/databases.ts';
+import { mainlyOn } from '../storage/databases.ts';
 import { newWorld, type World } from './people.ts';
 
-describe.each(DATABASES)('the licenses of a fleet on %s', (kind) => {
+describe.each(mainlyOn('sqlite'))('the licenses of a fleet on %s', (kind) => {
   let world: World;
   beforeAll(async () => {
     world = await newWorld(kind);

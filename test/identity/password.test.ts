@@ -5,6 +5,7 @@ import {
   NOBODYS_HASH,
   passwordProblem,
 } from '../../src/identity/password.ts';
+import { isAtLength } from '../length.ts';
 
 const FORM = /^scrypt\$17\$8\$1\$[\w-]{22}\$[\w-]{43}$/;
 /** A hash with minimal cost. */
@@ -25,7 +26,7 @@ describe('the hash of a password', () => {
     expect(await isPassword('correct horsE', one)).toBe(false);
   });
 
-  test('composed and decomposed characters have the same hash', async () => {
+  test.runIf(isAtLength)('composed and decomposed characters have the same hash', async () => {
     const hash = await hashPassword('caf\u00E9 caf\u00E9 caf\u00E9');
     expect(await isPassword('cafe\u0301 cafe\u0301 cafe\u0301', hash)).toBe(true);
   });

@@ -14,6 +14,7 @@ import { LONGEST_FILE, type Ask } from '../../src/research/call-api.ts';
 import { startTaskRunner, type TaskRunner } from '../../src/fleet/tasks/task-runner.ts';
 import { sp500 } from '../engine/market.ts';
 import { newTestApp, type TestApp } from '../server/in-process.ts';
+import { isAtLength } from '../length.ts';
 
 const EXAMPLES = join(import.meta.dirname, '../../examples');
 
@@ -507,7 +508,7 @@ it('reports halts, alerts, sessions and proposals', async () => {
   expect(held.citations.map(({ value }) => value)).toEqual([1000.5, 4000.25, 2]);
 });
 
-it('does not use a run with other values as one of the bot', async () => {
+it.runIf(isAtLength)('does not use a run with other values as one of the bot', async () => {
   server.now += 1000;
   const other = await backtest('demo', { params: { fast: 7 } });
   const { answer } = await checked('What is the total return?');

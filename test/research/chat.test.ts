@@ -9,7 +9,7 @@ import { getSession, listSessions } from '../../src/research/sessions.ts';
 import { beginTurn, endTurn, getTurn } from '../../src/research/turns.ts';
 import { openStorage, type Storage } from '../../src/storage/storage.ts';
 import { newTestApp, type TestApp } from '../server/in-process.ts';
-import { DATABASES, newTables, type TestDatabase } from '../storage/databases.ts';
+import { mainlyOn, newTables, type TestDatabase } from '../storage/databases.ts';
 import { fillCatalogue } from '../fleet/tasks/market.ts';
 import { researchDocument, talkerOf, type Talker } from './talk.ts';
 
@@ -370,7 +370,7 @@ describe('text by other people', () => {
   });
 });
 
-describe.each(DATABASES)('turns on %s', (kind) => {
+describe.each(mainlyOn('sqlite'))('turns on %s', (kind) => {
   let database: TestDatabase;
   let storage: Storage;
   const contextOf = (worker_id: string) => ({

@@ -12,6 +12,7 @@ import { queueTask } from '../../src/fleet/tasks/tasks.ts';
 import { startTaskRunner, type TaskRunner } from '../../src/fleet/tasks/task-runner.ts';
 import { newTestApp, type TestApp } from '../server/in-process.ts';
 import { fillCatalogue } from '../fleet/tasks/market.ts';
+import { isAtLength } from '../length.ts';
 
 let server: TestApp;
 let writer: Ask;
@@ -220,69 +221,74 @@ describe('tools', () => {
     expect((await reader('GET', '/tasks?limit=1')).json).toEqual(before);
   });
 
-  it('propose other values, but cannot raise limits or change what only a person may change', async () => {
-    const limits = {
-      max_order_value: '1000',
-      max_position_pct: 0.5,
-      max_drawdown_pct: { unlimited: 'It is a test.' },
-      repeated_execution: { count: 5, seconds: 60 },
-      messages_kept_for_cancels: 1,
-      max_messages_per_second: 5,
-      permitted: { instruments: ['SPX'] },
-    };
-    const document = exampleDocument('limited', 10);
-    const spec = { ...(document['spec'] as object), risk: limits };
-    await writer('POST', '/bots', { document: { ...document, spec } });
-    const propose = (patch: object) =>
-      call('propose_version', { patch, rationale: 'Why not?' }, writer, 'limited');
+  it.runIf(isAtLength)(
+    'propose other values, but cannot raise limits or change what only a person may change',
+    async () => {
+      const limits = {
+        max_order_value: '1000',
+        max_position_pct: 0.5,
+        max_drawdown_pct: { unlimited: 'It is a test.' },
+        repeated_execution: { count: 5, seconds: 60 },
+        messages_kept_for_cancels: 1,
+        max_messages_per_second: 5,
+        permitted: { instruments: ['SPX'] },
+      };
+      const document = exampleDocument('limited', 10);
+      const spec = { ...(document['spec'] as object), risk: limits };
+      await writer('POST', '/bots', { document: { ...document, spec } });
+      const propose = (patch: object) =>
+        call('propose_version', { patch, rationale: 'Why not?' }, writer, 'limited');
 
-    const risk = { max_position_pct: 0.4, max_drawdown_pct: 0.2, max_instruments: 1 };
-    const changed = { spec: { risk, engine: { units: 'whole' } }, metadata: { owner: 'Ada' } };
-    const made = await propose(changed);
-    expect(made).toMatchObject({
-      data: {
-        proposal: { base_version: 1, hash: expect.stringMatching(/^[0-9a-f]{64}$/) as string },
-        backtest: { bot: { slug: 'limited' } },
-      },
-    });
-    const path = '/bots/limited/state/events?kind=chat.proposal';
-    expect((await reader('GET', path)).json).toMatchObject({
-      items: [
-        {
-          payload: { document: { spec: { ...changed.spec, strategy: { params: { fast: 10 } } } } },
+      const risk = { max_position_pct: 0.4, max_drawdown_pct: 0.2, max_instruments: 1 };
+      const changed = { spec: { risk, engine: { units: 'whole' } }, metadata: { owner: 'Ada' } };
+      const made = await propose(changed);
+      expect(made).toMatchObject({
+        data: {
+          proposal: { base_version: 1, hash: expect.stringMatching(/^[0-9a-f]{64}$/) as string },
+          backtest: { bot: { slug: 'limited' } },
         },
-      ],
-    });
+      });
+      const path = '/bots/limited/state/events?kind=chat.proposal';
+      expect((await reader('GET', path)).json).toMatchObject({
+        items: [
+          {
+            payload: {
+              document: { spec: { ...changed.spec, strategy: { params: { fast: 10 } } } },
+            },
+          },
+        ],
+      });
 
-    const refused: readonly (readonly [pointer: string, patch: object])[] = [
-      ['/spec/risk/max_order_value', { spec: { risk: { max_order_value: '1000.01' } } }],
-      ['/spec/risk/max_order_value', { spec: { universe: { currency: 'JPY' } } }],
-      ['/spec/risk/max_position_pct', { spec: { risk: { max_position_pct: null } } }],
-      [
-        '/spec/risk/max_position_pct',
-        { spec: { risk: { max_position_pct: { unlimited: 'As I say.' } } } },
-      ],
-      [
-        '/spec/risk/max_drawdown_pct',
-        { spec: { risk: { max_drawdown_pct: { unlimited: 'As I say.' } } } },
-      ],
-      ['/spec/risk/repeated_execution', { spec: { risk: { repeated_execution: { count: 6 } } } }],
-      ['/spec/risk/messages_kept_for_cancels', { spec: { risk: null } }],
-      ['/spec/risk/permitted/instruments', { spec: { risk: { permitted: null } } }],
-      ['/spec/attribution', { spec: { attribution: { trader: 'Eve' } } }],
-      ['/spec/deployment', { spec: { deployment: { target: 'k8s' } } }],
-      ['/spec/kind', { spec: { kind: 'research' } }],
-      ['/metadata/slug', { metadata: { slug: 'other' } }],
-      ['/spec', { spec: null }],
-      ['/spec/enginee', { spec: { enginee: {} } }],
-    ];
-    for (const [pointer, patch] of refused) {
-      const { error } = (await propose(patch)) as ToolRefusal;
-      expect(error).toMatchObject({ code: 'invalid_spec' });
-      expect(error.problems!.map((problem) => problem.split(' ')[0])).toContain(pointer);
-    }
-    expect((await reader('GET', path)).json).toMatchObject({ items: { length: 1 } });
-  });
+      const refused: readonly (readonly [pointer: string, patch: object])[] = [
+        ['/spec/risk/max_order_value', { spec: { risk: { max_order_value: '1000.01' } } }],
+        ['/spec/risk/max_order_value', { spec: { universe: { currency: 'JPY' } } }],
+        ['/spec/risk/max_position_pct', { spec: { risk: { max_position_pct: null } } }],
+        [
+          '/spec/risk/max_position_pct',
+          { spec: { risk: { max_position_pct: { unlimited: 'As I say.' } } } },
+        ],
+        [
+          '/spec/risk/max_drawdown_pct',
+          { spec: { risk: { max_drawdown_pct: { unlimited: 'As I say.' } } } },
+        ],
+        ['/spec/risk/repeated_execution', { spec: { risk: { repeated_execution: { count: 6 } } } }],
+        ['/spec/risk/messages_kept_for_cancels', { spec: { risk: null } }],
+        ['/spec/risk/permitted/instruments', { spec: { risk: { permitted: null } } }],
+        ['/spec/attribution', { spec: { attribution: { trader: 'Eve' } } }],
+        ['/spec/deployment', { spec: { deployment: { target: 'k8s' } } }],
+        ['/spec/kind', { spec: { kind: 'research' } }],
+        ['/metadata/slug', { metadata: { slug: 'other' } }],
+        ['/spec', { spec: null }],
+        ['/spec/enginee', { spec: { enginee: {} } }],
+      ];
+      for (const [pointer, patch] of refused) {
+        const { error } = (await propose(patch)) as ToolRefusal;
+        expect(error).toMatchObject({ code: 'invalid_spec' });
+        expect(error.problems!.map((problem) => problem.split(' ')[0])).toContain(pointer);
+      }
+      expect((await reader('GET', path)).json).toMatchObject({ items: { length: 1 } });
+    },
+  );
 
   it('propose only once when the request is repeated', async () => {
     const headers = { authorization: await server.bearer('write'), 'idempotency-key': 'k' };

@@ -11,6 +11,7 @@ import { newDatabase, query, type TestDatabase } from '../storage/databases.ts';
 import { fillCatalogue } from '../fleet/tasks/market.ts';
 import { serveHere, startServer, startWorker, type RunningServer } from './running.ts';
 import { addTrader, tradingDocument } from './trader.ts';
+import { isAtLength } from '../length.ts';
 
 /** One bar per day, so that the session outlasts the test. */
 const SLOW = { speed: 1 };
@@ -151,67 +152,73 @@ describe('a copy of a SQLite file, made while its server runs', () => {
 });
 
 describe('a copy of a PostgreSQL database', () => {
-  it('starts no session before it is adopted, and reports why to probes and metrics', async () => {
-    const { database, to } = await databaseWithTrader('postgres');
-    const variables = { SERVICE_LOCAL_CATALOGUE_DIR: scratch };
-    const server = await serveHere(database, variables);
-    const session = await trade(to(server.url));
-    await until(to(server.url), session, 'running');
-    await server.stop();
+  it.runIf(isAtLength)(
+    'starts no session before it is adopted, and reports why to probes and metrics',
+    async () => {
+      const { database, to } = await databaseWithTrader('postgres');
+      const variables = { SERVICE_LOCAL_CATALOGUE_DIR: scratch };
+      const server = await serveHere(database, variables);
+      const session = await trade(to(server.url));
+      await until(to(server.url), session, 'running');
+      await server.stop();
 
-    const url = new URL((database.location as { readonly url: string }).url);
-    const name = url.pathname.slice(1);
-    await query(inject('postgres'), `create database ${name}_copy template ${name}`);
-    ends.push(() => query(inject('postgres'), `drop database ${name}_copy with (force)`));
-    url.pathname = `/${name}_copy`;
-    const copy: TestDatabase = { ...database, location: { url: url.href } };
+      const url = new URL((database.location as { readonly url: string }).url);
+      const name = url.pathname.slice(1);
+      await query(inject('postgres'), `create database ${name}_copy template ${name}`);
+      ends.push(() => query(inject('postgres'), `drop database ${name}_copy with (force)`));
+      url.pathname = `/${name}_copy`;
+      const copy: TestDatabase = { ...database, location: { url: url.href } };
 
-    const second = await serveHere(copy, variables);
-    ends.push(second.stop);
-    const send = to(second.url);
-    await expectHeld(send, 'moved');
-    expect((await send('GET', `/tasks/${session}`)).body).toMatchObject({ status: 'queued' });
-    expect(second.log()).toContain('the OID of the database was');
+      const second = await serveHere(copy, variables);
+      ends.push(second.stop);
+      const send = to(second.url);
+      await expectHeld(send, 'moved');
+      expect((await send('GET', `/tasks/${session}`)).body).toMatchObject({ status: 'queued' });
+      expect(second.log()).toContain('the OID of the database was');
 
-    const worker = await startWorker(copy, args);
-    ends.push(worker.kill);
-    const [, metricsAt] = /health and metrics at (\S+)/.exec(worker.log())!;
-    const metrics = await (await fetch(`${metricsAt}/metrics`)).text();
-    expect(metrics).toMatch(/^service_local_trading_held 1$/m);
-    expect(metrics).toMatch(/^service_local_storage_up 1$/m);
-    const ready = await (await fetch(`${metricsAt}/readyz`)).json();
-    expect(ready).toMatchObject({ status: 'degraded', missing: [{ part: 'trading' }] });
+      const worker = await startWorker(copy, args);
+      ends.push(worker.kill);
+      const [, metricsAt] = /health and metrics at (\S+)/.exec(worker.log())!;
+      const metrics = await (await fetch(`${metricsAt}/metrics`)).text();
+      expect(metrics).toMatch(/^service_local_trading_held 1$/m);
+      expect(metrics).toMatch(/^service_local_storage_up 1$/m);
+      const ready = await (await fetch(`${metricsAt}/readyz`)).json();
+      expect(ready).toMatchObject({ status: 'degraded', missing: [{ part: 'trading' }] });
 
-    const { code } = await serviceLocal(['server', 'adopt', '--yes'], { env: second.env });
-    expect(code).toBe(0);
-    await until(send, session, 'running');
+      const { code } = await serviceLocal(['server', 'adopt', '--yes'], { env: second.env });
+      expect(code).toBe(0);
+      await until(send, session, 'running');
 
-    // The original has not moved.
-    const again = await serveHere(database, variables);
-    ends.push(again.stop);
-    const { body } = await to(again.url)('GET', '/readyz');
-    expect(body).toEqual({ status: 'ready', missing: [] });
-  });
+      // The original has not moved.
+      const again = await serveHere(database, variables);
+      ends.push(again.stop);
+      const { body } = await to(again.url)('GET', '/readyz');
+      expect(body).toEqual({ status: 'ready', missing: [] });
+    },
+  );
 
-  it('stops its running session when a runner knows of an adopted copy, until it is adopted itself', async () => {
-    const { database, to } = await databaseWithTrader('postgres');
-    const server = await serveHere(database, { SERVICE_LOCAL_CATALOGUE_DIR: scratch });
-    ends.push(server.stop);
-    const send = to(server.url);
-    const session = await trade(send);
-    await until(send, session, 'running');
-    const storage = await openStorage(database.location);
-    await storage.write((tx) => supersede(tx, 2));
-    await until(send, session, 'queued');
-    const { items } = (await send('GET', '/bots/sma/state/events?kind=run.requeued')).body as {
-      readonly items: readonly object[];
-    };
-    expect(items).toMatchObject([{ payload: { reason: 'database_not_adopted' } }]);
-    await expectHeld(send, 'superseded');
-    await storage.write(async (tx) => adoptAt(tx, await placeOf(storage.read)));
-    await storage.close();
-    await until(send, session, 'running');
-  });
+  it.runIf(isAtLength)(
+    'stops its running session when a runner knows of an adopted copy, until it is adopted itself',
+    async () => {
+      const { database, to } = await databaseWithTrader('postgres');
+      const server = await serveHere(database, { SERVICE_LOCAL_CATALOGUE_DIR: scratch });
+      ends.push(server.stop);
+      const send = to(server.url);
+      const session = await trade(send);
+      await until(send, session, 'running');
+      const storage = await openStorage(database.location);
+      await storage.write((tx) => supersede(tx, 2));
+      await until(send, session, 'queued');
+      const { items } = (await send('GET', '/bots/sma/state/events?kind=run.requeued')).body as {
+        readonly items: readonly object[];
+      };
+      expect(items).toMatchObject([{ payload: { reason: 'database_not_adopted' } }]);
+      await expectHeld(send, 'superseded');
+      await storage.write(async (tx) => adoptAt(tx, await placeOf(storage.read)));
+      await storage.close();
+      await until(send, session, 'running');
+    },
+  );
 
   it('is distinguished from the original even by users without privileges', async () => {
     const database = await newDatabase('postgres');

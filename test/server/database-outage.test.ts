@@ -138,74 +138,77 @@ describe('while the database hangs', () => {
   beforeEach(start);
   afterEach(stop);
 
-  it('each route but /metrics answers 503, a halt reports that it is not in force, and sessions wait', async () => {
-    await startSessions();
-    const before = await send('/metrics');
-    expect(before).toMatchObject({ status: 200 });
-    expect(before.body['text']).toMatch(/^service_local_storage_up 1$/m);
-    expect(before.body['text']).toMatch(/^service_local_license_leases\{/m);
-    await cluster.hang();
-    const login = {
-      administrator: 'trader',
-      password: 'wrong',
-      code: '123456',
-      label: 'test',
-      scopes: ['read'],
-    };
-    const lease = { deployment_id: 'acme-tokyo' };
-    const reason = { reason: 'it buys too much' };
-    // All at once, since each waits until the server considers the database lost.
-    const halts = Promise.all([post('/bots/sma/halt', reason), post('/bots/halt-all', reason)]);
-    const results = Promise.all([halt('halt', 'sma'), halt('halt-all')]);
-    const answers = await Promise.all([
-      send('/bots'),
-      send('/tasks'),
-      send('/bots/sma/state/events', {
-        headers: { authorization, accept: 'text/event-stream' },
-      }),
-      send('/console', { headers: { cookie: 'service-local=sls_0123456789012345678901' } }),
-      post('/auth/license/leases', lease),
-      post('/identity/tokens', login),
-      post('/bots/sma/paper/start', {}),
-    ]);
-    for (const { path, status, type, body } of answers) {
-      expect({ path, status, type, body }).toMatchObject({
-        status: 503,
-        type: 'application/problem+json',
-        body: { code: 'storage_unavailable', retryable: true },
-      });
-    }
-    const during = await send('/metrics');
-    expect(during).toMatchObject({ status: 200 });
-    expect(during.body['text']).toMatch(/^service_local_storage_up 0$/m);
-    expect(during.body['text']).toMatch(/^service_local_http_request_duration_seconds_count\{/m);
-    expect(during.body['text']).not.toMatch(/^service_local_license_leases\{/m);
-    const unknown = { authorization: `${authorization}x` };
-    expect(await send('/metrics', { headers: unknown })).toMatchObject({ status: 503 });
-    for (const one of await halts) {
-      expect(one).toMatchObject({
-        status: 503,
-        body: {
-          code: 'storage_unavailable',
-          retryable: true,
-          reason: 'halt_not_in_force',
-          detail: expect.stringMatching(/^THE HALT IS NOT IN FORCE: /) as string,
-        },
-      });
-    }
-    for (const { code, stderr } of await results) {
-      expect(stderr).toMatch(/^error halt_not_verified: THE HALT IS NOT IN FORCE: /);
-      expect(code).toBe(7);
-    }
-    cluster.resume();
-    expect(await send('/halts')).toMatchObject({ status: 200, body: { items: [] } });
-    await expectUninterrupted();
-    expect(await halt('halt', 'sma')).toMatchObject({ code: 0 });
-  });
+  it.runIf(isAtLength)(
+    'each route but /metrics answers 503, a halt reports that it is not in force, and sessions wait',
+    async () => {
+      await startSessions();
+      const before = await send('/metrics');
+      expect(before).toMatchObject({ status: 200 });
+      expect(before.body['text']).toMatch(/^service_local_storage_up 1$/m);
+      expect(before.body['text']).toMatch(/^service_local_license_leases\{/m);
+      await cluster.hang();
+      const login = {
+        administrator: 'trader',
+        password: 'wrong',
+        code: '123456',
+        label: 'test',
+        scopes: ['read'],
+      };
+      const lease = { deployment_id: 'acme-tokyo' };
+      const reason = { reason: 'it buys too much' };
+      // All at once, since each waits until the server considers the database lost.
+      const halts = Promise.all([post('/bots/sma/halt', reason), post('/bots/halt-all', reason)]);
+      const results = Promise.all([halt('halt', 'sma'), halt('halt-all')]);
+      const answers = await Promise.all([
+        send('/bots'),
+        send('/tasks'),
+        send('/bots/sma/state/events', {
+          headers: { authorization, accept: 'text/event-stream' },
+        }),
+        send('/console', { headers: { cookie: 'service-local=sls_0123456789012345678901' } }),
+        post('/auth/license/leases', lease),
+        post('/identity/tokens', login),
+        post('/bots/sma/paper/start', {}),
+      ]);
+      for (const { path, status, type, body } of answers) {
+        expect({ path, status, type, body }).toMatchObject({
+          status: 503,
+          type: 'application/problem+json',
+          body: { code: 'storage_unavailable', retryable: true },
+        });
+      }
+      const during = await send('/metrics');
+      expect(during).toMatchObject({ status: 200 });
+      expect(during.body['text']).toMatch(/^service_local_storage_up 0$/m);
+      expect(during.body['text']).toMatch(/^service_local_http_request_duration_seconds_count\{/m);
+      expect(during.body['text']).not.toMatch(/^service_local_license_leases\{/m);
+      const unknown = { authorization: `${authorization}x` };
+      expect(await send('/metrics', { headers: unknown })).toMatchObject({ status: 503 });
+      for (const one of await halts) {
+        expect(one).toMatchObject({
+          status: 503,
+          body: {
+            code: 'storage_unavailable',
+            retryable: true,
+            reason: 'halt_not_in_force',
+            detail: expect.stringMatching(/^THE HALT IS NOT IN FORCE: /) as string,
+          },
+        });
+      }
+      for (const { code, stderr } of await results) {
+        expect(stderr).toMatch(/^error halt_not_verified: THE HALT IS NOT IN FORCE: /);
+        expect(code).toBe(7);
+      }
+      cluster.resume();
+      expect(await send('/halts')).toMatchObject({ status: 200, body: { items: [] } });
+      await expectUninterrupted();
+      expect(await halt('halt', 'sma')).toMatchObject({ code: 0 });
+    },
+  );
 });
 
 describe('readiness of a worker whose database hangs', () => {
-  it('is reported as unavailable within the timeout of a probe', async () => {
+  it.runIf(isAtLength)('is reported as unavailable within the timeout of a probe', async () => {
     database = await newDatabase('postgres', cluster.url);
     const worker = await startWorker(database, ['--catalogue-dir', catalogueDir]);
     try {
@@ -263,17 +266,20 @@ describe('a restart of the database', () => {
   beforeEach(start);
   afterEach(stop);
 
-  it('interrupts no paper session: none restarts, fails, loses an event or repeats one', async () => {
-    await startSessions();
-    await cluster.shutDown();
-    const document = tradingDocument('other', 'SPX', '1d', 1);
-    const asked = Promise.all([send('/bots'), post('/bots', { document })]);
-    // The outage lasts as long as a restart of a real database.
-    await setTimeout(1500);
-    await cluster.startAgain();
-    expect((await asked).map(({ status }) => status)).toEqual([200, 201]);
-    await expectUninterrupted();
-  });
+  it.runIf(isAtLength)(
+    'interrupts no paper session: none restarts, fails, loses an event or repeats one',
+    async () => {
+      await startSessions();
+      await cluster.shutDown();
+      const document = tradingDocument('other', 'SPX', '1d', 1);
+      const asked = Promise.all([send('/bots'), post('/bots', { document })]);
+      // The outage lasts as long as a restart of a real database.
+      await setTimeout(1500);
+      await cluster.startAgain();
+      expect((await asked).map(({ status }) => status)).toEqual([200, 201]);
+      await expectUninterrupted();
+    },
+  );
 });
 
 it.runIf(isAtLength)(

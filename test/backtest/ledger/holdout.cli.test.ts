@@ -6,6 +6,7 @@ import type { Summary } from '../../../src/backtest/summary.ts';
 import type { SweepDocument } from '../../../src/backtest/search/sweep-document.ts';
 import { inProcess } from '../../cli/in-process.ts';
 import { serviceLocal } from '../../cli/service-local.ts';
+import { isAtLength } from '../../length.ts';
 
 const EXAMPLES = join(import.meta.dirname, '../../../examples');
 
@@ -46,7 +47,7 @@ test('a backtest ends before the holdout and says so', async () => {
   expect(cut.window.to).toBe('2018-04-16T00:00:00.000Z');
 });
 
-test('a sweep never sees the holdout', async () => {
+test.runIf(isAtLength)('a sweep never sees the holdout', async () => {
   const sweep = ['backtest', 'sweep', bot, '-p', 'fast=5,10', '--workers=1'];
   const { window } = await json<SweepDocument>(...sweep, '--out=sweep');
   expect(window.to).toBe('2018-04-17T00:00:00.000Z');

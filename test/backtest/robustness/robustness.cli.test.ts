@@ -18,6 +18,7 @@ import { inProcess } from '../../cli/in-process.ts';
 import { BIN } from '../../cli/service-local.ts';
 import { randomWalk } from './luck.ts';
 import { normals } from './noise.ts';
+import { isAtLength } from '../../length.ts';
 
 let directory: string;
 /** Bot on a random walk. */
@@ -99,30 +100,33 @@ test('the gates of a search over noise fail with exit 5 and a reason for a trade
   expect(report.match(/<li class="fail">/g)).toHaveLength(2);
 });
 
-test('the result is the same with one worker and with three, and differs with another seed', async () => {
-  const run = async (workers: string, seed: string) => {
-    const out = join(directory, `workers-${workers}-${seed}`);
-    const limits = ['--permutations', '8', '--workers', workers, '--seed', seed];
-    return (await robustness(noise, ...GRID, ...limits, '--out', out)).document;
-  };
-  const one = await run('1', '3');
-  expect(await run('3', '3')).toEqual(one);
-  const other = await run('2', '4');
-  expect(other.permutations!.best).not.toEqual(one.permutations!.best);
-  expect(other.bootstrap).not.toEqual(one.bootstrap);
-  expect(other.overfitting).toEqual(one.overfitting);
-  for (const change of [
-    ['--seed', '4'],
-    ['--seed', '3', '--objective', 'calmar'],
-  ]) {
-    const mixed = [...GRID, ...change, '--out', join(directory, 'workers-1-3')];
-    const { code, stderr } = await inProcess(['backtest', 'robustness', noise, ...mixed]);
-    expect(code).toBe(6);
-    expect(stderr).toContain('contains another robustness test');
-  }
-});
+test.runIf(isAtLength)(
+  'the result is the same with one worker and with three, and differs with another seed',
+  async () => {
+    const run = async (workers: string, seed: string) => {
+      const out = join(directory, `workers-${workers}-${seed}`);
+      const limits = ['--permutations', '8', '--workers', workers, '--seed', seed];
+      return (await robustness(noise, ...GRID, ...limits, '--out', out)).document;
+    };
+    const one = await run('1', '3');
+    expect(await run('3', '3')).toEqual(one);
+    const other = await run('2', '4');
+    expect(other.permutations!.best).not.toEqual(one.permutations!.best);
+    expect(other.bootstrap).not.toEqual(one.bootstrap);
+    expect(other.overfitting).toEqual(one.overfitting);
+    for (const change of [
+      ['--seed', '4'],
+      ['--seed', '3', '--objective', 'calmar'],
+    ]) {
+      const mixed = [...GRID, ...change, '--out', join(directory, 'workers-1-3')];
+      const { code, stderr } = await inProcess(['backtest', 'robustness', noise, ...mixed]);
+      expect(code).toBe(6);
+      expect(stderr).toContain('contains another robustness test');
+    }
+  },
+);
 
-test('each run with one change is that of the changed bot', async () => {
+test.runIf(isAtLength)('each run with one change is that of the changed bot', async () => {
   const out = join(directory, 'changes');
   const { document } = await robustness(noise, '--permutations', '0', '--out', out);
   const backtest = async (...args: string[]) => {
@@ -232,32 +236,35 @@ test('several symbols are shuffled together, and left out one by one', async () 
   expect(labels.slice(-3)).toEqual(['without A', 'without B', 'without C']);
 });
 
-test('a test that Ctrl-C and then SIGKILL ends resumes with the same result', async () => {
-  const out = join(directory, 'ended');
-  const log = join(out, 'permutations.ndjson');
-  mkdirSync(out);
-  const args = ['backtest', 'robustness', noise, ...GRID, '--out', out];
-  const env = { ...process.env, SERVICE_LOCAL_HOME: join(directory, 'home') };
-  const endBy = async (signal: NodeJS.Signals, lines: number) => {
-    const appeared = linesAppear(log, lines);
-    const long = [...args, '--permutations', '1000000'];
-    const child = spawn(process.execPath, [BIN, ...long], { env, stdio: 'ignore' });
-    const exit = once(child, 'exit') as Promise<[number | null]>;
-    await Promise.race([appeared, exit.then(() => Promise.reject(new Error('ended')))]);
-    child.kill(signal);
-    return (await exit)[0];
-  };
-  expect(await endBy('SIGINT', 6)).toBe(130);
-  const before = readFileSync(log, 'utf8').split('\n').length;
-  expect(await endBy('SIGKILL', before + 6)).toBeNull();
-  appendFileSync(log, '{"permutation":39,"be');
+test.runIf(isAtLength)(
+  'a test that Ctrl-C and then SIGKILL ends resumes with the same result',
+  async () => {
+    const out = join(directory, 'ended');
+    const log = join(out, 'permutations.ndjson');
+    mkdirSync(out);
+    const args = ['backtest', 'robustness', noise, ...GRID, '--out', out];
+    const env = { ...process.env, SERVICE_LOCAL_HOME: join(directory, 'home') };
+    const endBy = async (signal: NodeJS.Signals, lines: number) => {
+      const appeared = linesAppear(log, lines);
+      const long = [...args, '--permutations', '1000000'];
+      const child = spawn(process.execPath, [BIN, ...long], { env, stdio: 'ignore' });
+      const exit = once(child, 'exit') as Promise<[number | null]>;
+      await Promise.race([appeared, exit.then(() => Promise.reject(new Error('ended')))]);
+      child.kill(signal);
+      return (await exit)[0];
+    };
+    expect(await endBy('SIGINT', 6)).toBe(130);
+    const before = readFileSync(log, 'utf8').split('\n').length;
+    expect(await endBy('SIGKILL', before + 6)).toBeNull();
+    appendFileSync(log, '{"permutation":39,"be');
 
-  const short = ['--permutations', '40'];
-  const { stderr, document } = await robustness(...args.slice(2), ...short);
-  expect(stderr).toMatch(/resuming: \d+ of 40 permutations are done/);
-  const fresh = await robustness(noise, ...GRID, ...short, '--out', join(directory, 'fresh'));
-  expect(document).toEqual(fresh.document);
-});
+    const short = ['--permutations', '40'];
+    const { stderr, document } = await robustness(...args.slice(2), ...short);
+    expect(stderr).toMatch(/resuming: \d+ of 40 permutations are done/);
+    const fresh = await robustness(noise, ...GRID, ...short, '--out', join(directory, 'fresh'));
+    expect(document).toEqual(fresh.document);
+  },
+);
 
 /** Waits until the file has this number of lines. Its directory exists. */
 async function linesAppear(file: string, count: number): Promise<void> {

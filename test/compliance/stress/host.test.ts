@@ -14,6 +14,7 @@ import {
 import { runStress } from '../../../src/compliance/stress/run.ts';
 import * as bots from '../bots/bots.ts';
 import { busyHistory, planFor } from './fixtures.ts';
+import { isAtLength } from '../../length.ts';
 
 type Cause = 'computes' | 'waits' | 'is kept waiting' | 'computes and is kept waiting';
 
@@ -66,7 +67,7 @@ test.each<[Cause, string]>([
   expect(kill).toMatchObject({ status, holds: true });
 });
 
-test.each<[Cause, string, RegExp]>([
+test.runIf(isAtLength).each<[Cause, string, RegExp]>([
   ['computes and is kept waiting', 'fail', /^the target was not reached: out in 1 s: \d+ of 12$/m],
   [
     'is kept waiting',

@@ -10,7 +10,7 @@ import { proveIsolation, takeFingerprint } from '../../../src/compliance/stress/
 import { openStorage, type Storage } from '../../../src/storage/storage.ts';
 import { CREATED } from '../../events/bots.ts';
 import { makeSessions, type MadeSession } from '../../fleet/halts/sessions.ts';
-import { DATABASES, newTables, type TestDatabase } from '../../storage/databases.ts';
+import { mainlyOn, newTables, type TestDatabase } from '../../storage/databases.ts';
 
 const BEGUN = CREATED.occurred_at;
 const NOW = BEGUN + 86_400_000;
@@ -22,7 +22,7 @@ function message({ task_id }: MadeSession, kind: string, after: number, payload 
 const outIn = (history: History, window_s: number) =>
   history.production.messages.find((one) => one.class === 'out' && one.window_s === window_s);
 
-describe.each(DATABASES)('production history on %s', (kind) => {
+describe.each(mainlyOn('sqlite'))('production history on %s', (kind) => {
   let database: TestDatabase;
   let storage: Storage;
   let one: MadeSession;

@@ -13,6 +13,7 @@ import { planSchedule } from '../../../src/compliance/stress/load-schedule.ts';
 import { computePercentiles, computeSlope } from '../../../src/compliance/stress/samples.ts';
 import * as bots from '../bots/bots.ts';
 import { busyHistory, HISTORY, idleMeters, minuteSpec, planFor } from './fixtures.ts';
+import { isAtLength } from '../../length.ts';
 
 const NOTHING = { passes: [], controls: [], log_on_disk: null };
 const SHORT = { seed: 7, holdBars: 2, mostMessages: 60, steps: 1 };
@@ -94,39 +95,42 @@ const firm = (): History => {
   };
 };
 
-test('a firm test offers the load of all bots and gives the same evidence on any machine', async () => {
-  const history = firm();
-  const plan = planFor(history, bots.correct);
-  const run = async (seed: number, tick: number) => {
-    let now = 0;
-    const meters = { ...idleMeters(), now: () => (now += tick), rss: () => 1e6 + now };
-    const options = { ...SHORT, holdBars: 1, mostMessages: 40, seed, meters };
-    return runStress(bots.correct, history, plan, options);
-  };
-  const result = await run(7, 0.01);
-  expect(result).toMatchObject({ scope: 'firm', verdict: 'pass', reasons: [] });
-  expect(result.coverage.not_covered.join()).toMatch(/sessions of several bots/);
-  const [on, lifted] = result.passes as [PassResult, PassResult];
-  expect(on.lifted.join()).toMatch(
-    /universe: the 2 instruments of all bots, including 1 of this bot/,
-  );
-  expect(lifted.volume.map(({ target, is_reached }) => [target, is_reached])).toEqual(
-    [6, 6, 18, 1800, 1800, 5400, 24, 24, 72].map((target) => [target, true]),
-  );
-  expect(lifted.log.generated).toBeGreaterThan(0);
-  expect(lifted.log.persisted).toBe(lifted.log.generated);
-  expect(result.log_on_disk?.generated).toBeGreaterThan(0);
-  expect(result.log_on_disk?.persisted).toBe(result.log_on_disk?.generated);
+test.runIf(isAtLength)(
+  'a firm test offers the load of all bots and gives the same evidence on any machine',
+  async () => {
+    const history = firm();
+    const plan = planFor(history, bots.correct);
+    const run = async (seed: number, tick: number) => {
+      let now = 0;
+      const meters = { ...idleMeters(), now: () => (now += tick), rss: () => 1e6 + now };
+      const options = { ...SHORT, holdBars: 1, mostMessages: 40, seed, meters };
+      return runStress(bots.correct, history, plan, options);
+    };
+    const result = await run(7, 0.01);
+    expect(result).toMatchObject({ scope: 'firm', verdict: 'pass', reasons: [] });
+    expect(result.coverage.not_covered.join()).toMatch(/sessions of several bots/);
+    const [on, lifted] = result.passes as [PassResult, PassResult];
+    expect(on.lifted.join()).toMatch(
+      /universe: the 2 instruments of all bots, including 1 of this bot/,
+    );
+    expect(lifted.volume.map(({ target, is_reached }) => [target, is_reached])).toEqual(
+      [6, 6, 18, 1800, 1800, 5400, 24, 24, 72].map((target) => [target, true]),
+    );
+    expect(lifted.log.generated).toBeGreaterThan(0);
+    expect(lifted.log.persisted).toBe(lifted.log.generated);
+    expect(result.log_on_disk?.generated).toBeGreaterThan(0);
+    expect(result.log_on_disk?.persisted).toBe(result.log_on_disk?.generated);
 
-  const hashesOf = ({ passes, evidence_hash }: StressResult) => [
-    evidence_hash,
-    ...passes.flatMap((pass) => [pass.schedule_hash, pass.evidence_hash]),
-  ];
-  const slower = await run(7, 3);
-  expect(slower.passes[1]?.queue.drain_max_ms).not.toBe(lifted.queue.drain_max_ms);
-  expect(hashesOf(slower)).toEqual(hashesOf(result));
-  expect(hashesOf(result)).not.toContain(null);
-});
+    const hashesOf = ({ passes, evidence_hash }: StressResult) => [
+      evidence_hash,
+      ...passes.flatMap((pass) => [pass.schedule_hash, pass.evidence_hash]),
+    ];
+    const slower = await run(7, 3);
+    expect(slower.passes[1]?.queue.drain_max_ms).not.toBe(lifted.queue.drain_max_ms);
+    expect(hashesOf(slower)).toEqual(hashesOf(result));
+    expect(hashesOf(result)).not.toContain(null);
+  },
+);
 
 test('the schedule keeps the mix of the peak and reaches the volume and messages of a day', () => {
   const history = firm();
@@ -162,16 +166,21 @@ test('the schedule keeps the mix of the peak and reaches the volume and messages
   expect(lots.reduce((sum, { orders }) => sum + orders, 0)).toBeGreaterThanOrEqual(18);
 });
 
-test('a stress test on a slow machine fails and names the missed target', async () => {
-  let now = 0;
-  const meters = { ...idleMeters(), now: () => (now += 500) };
-  const plan = planFor(busyHistory(4), bots.correct);
-  const result = await runStress(bots.correct, busyHistory(4), plan, { ...SHORT, meters });
-  expect(result.verdict).toBe('fail');
-  expect(result.reasons.join('\n')).toMatch(/the target was not reached: out in 1 s/);
-  const second = result.passes[1]?.reached.find((one) => one.class === 'out' && one.window_s === 1);
-  expect(second?.offered).toBeGreaterThan(second?.achieved ?? Infinity);
-});
+test.runIf(isAtLength)(
+  'a stress test on a slow machine fails and names the missed target',
+  async () => {
+    let now = 0;
+    const meters = { ...idleMeters(), now: () => (now += 500) };
+    const plan = planFor(busyHistory(4), bots.correct);
+    const result = await runStress(bots.correct, busyHistory(4), plan, { ...SHORT, meters });
+    expect(result.verdict).toBe('fail');
+    expect(result.reasons.join('\n')).toMatch(/the target was not reached: out in 1 s/);
+    const second = result.passes[1]?.reached.find(
+      (one) => one.class === 'out' && one.window_s === 1,
+    );
+    expect(second?.offered).toBeGreaterThan(second?.achieved ?? Infinity);
+  },
+);
 
 test('a bot that ignores cancels fails the kill test, and a bot without limits fails the limit test', async () => {
   const load = { out: 12, cancels: 4, fills: 4, trades: 2 };

@@ -8,6 +8,7 @@ import { inProcess } from '../../cli/in-process.ts';
 import { runNode } from '../../cli/service-local.ts';
 import { startAwsEmulator, type AwsEmulator } from './aws-emulator.ts';
 import { DAY, newCloudWorld, type CloudWorld } from './cloud-world.ts';
+import { isAtLength } from '../../length.ts';
 
 const PREFIX = 'service/customer/acme/prod/license';
 const KEYS = `${PREFIX}/public_key`;
@@ -239,67 +240,73 @@ test('preflight reports the status of each secret in every state of the store', 
   expect(noManifest).toMatchObject({ code: 3 });
 });
 
-test('cloud renew seeds and redeploys what is due, and prints nothing otherwise', async () => {
-  const first = await seedBefore(6.9 * DAY);
-  aws.addServices(NAMES, Date.now());
-  const due = await world.ask<Status>(0, 'status');
-  expect(due).toMatchObject({ action: 'renew', act_by: first.grace_ends_at });
-  expect(due.services.map(({ tasks }) => tasks.current)).toEqual([2, 2, 2]);
+test.runIf(isAtLength)(
+  'cloud renew seeds and redeploys what is due, and prints nothing otherwise',
+  async () => {
+    const first = await seedBefore(6.9 * DAY);
+    aws.addServices(NAMES, Date.now());
+    const due = await world.ask<Status>(0, 'status');
+    expect(due).toMatchObject({ action: 'renew', act_by: first.grace_ends_at });
+    expect(due.services.map(({ tasks }) => tasks.current)).toEqual([2, 2, 2]);
 
-  await world.ask(0, 'seed');
-  const seeded = await world.ask<Status>(0, 'status');
-  expect(seeded).toMatchObject({ action: 'redeploy', act_by: first.grace_ends_at });
-  expect(seeded.services[0]).toMatchObject({
-    role: 'api',
-    lease_id: first.lease_id,
-    tasks: { wanted: 2, current: 0, previous: 2 },
-  });
-  const shown = await world.cloud('status');
-  expect(shown).toMatchObject({ code: 0, stderr: '' });
-  expect(shown.stdout).toContain(
-    `Act by ${first.grace_ends_at}: service-local cloud redeploy --customer acme --env prod --wait\n`,
-  );
-  expect(shown.stdout).toContain('the tasks themselves were not queried.');
+    await world.ask(0, 'seed');
+    const seeded = await world.ask<Status>(0, 'status');
+    expect(seeded).toMatchObject({ action: 'redeploy', act_by: first.grace_ends_at });
+    expect(seeded.services[0]).toMatchObject({
+      role: 'api',
+      lease_id: first.lease_id,
+      tasks: { wanted: 2, current: 0, previous: 2 },
+    });
+    const shown = await world.cloud('status');
+    expect(shown).toMatchObject({ code: 0, stderr: '' });
+    expect(shown.stdout).toContain(
+      `Act by ${first.grace_ends_at}: service-local cloud redeploy --customer acme --env prod --wait\n`,
+    );
+    expect(shown.stdout).toContain('the tasks themselves were not queried.');
 
-  const renewed = await world.ask<Renewed>(0, 'renew');
-  expect(renewed).toMatchObject({ status: 'redeployed', redeployed: NAMES, manifest: null });
-  const now = await world.ask<Status>(0, 'status');
-  expect(now).toMatchObject({ action: 'none', act_by: renewed.lease.grace_ends_at });
-  const quiet = await world.cloud('renew');
-  expect(quiet).toEqual({ code: 0, stdout: '', stderr: '' });
+    const renewed = await world.ask<Renewed>(0, 'renew');
+    expect(renewed).toMatchObject({ status: 'redeployed', redeployed: NAMES, manifest: null });
+    const now = await world.ask<Status>(0, 'status');
+    expect(now).toMatchObject({ action: 'none', act_by: renewed.lease.grace_ends_at });
+    const quiet = await world.cloud('renew');
+    expect(quiet).toEqual({ code: 0, stdout: '', stderr: '' });
 
-  const again = await seedBefore(6.9 * DAY);
-  const all = await world.ask<Renewed>(0, 'renew');
-  expect(all).toMatchObject({ status: 'renewed', redeployed: NAMES });
-  expect(all.manifest).toMatchObject({ lease_id: all.lease.lease_id });
-  expect(all.lease.lease_id).not.toBe(again.lease_id);
-});
+    const again = await seedBefore(6.9 * DAY);
+    const all = await world.ask<Renewed>(0, 'renew');
+    expect(all).toMatchObject({ status: 'renewed', redeployed: NAMES });
+    expect(all.manifest).toMatchObject({ lease_id: all.lease.lease_id });
+    expect(all.lease.lease_id).not.toBe(again.lease_id);
+  },
+);
 
-test('cloud renew issues one lease when the clock of this machine is wrong', async () => {
-  await world.configure({ ...AWS, services: { type: 'none' } });
-  const renewed = async (): Promise<string[]> => {
-    const { status } = await world.ask<Renewed>(0, 'renew');
-    return [status, (await world.cloud('renew')).stderr];
-  };
-  for (const days of [-20, 1]) {
-    aws.secrets.clear();
+test.runIf(isAtLength)(
+  'cloud renew issues one lease when the clock of this machine is wrong',
+  async () => {
+    await world.configure({ ...AWS, services: { type: 'none' } });
+    const renewed = async (): Promise<string[]> => {
+      const { status } = await world.ask<Renewed>(0, 'renew');
+      return [status, (await world.cloud('renew')).stderr];
+    };
+    for (const days of [-20, 1]) {
+      aws.secrets.clear();
+      const before = await world.issued();
+      world.test.now = Date.now() + days * DAY;
+      const told = /^The clock of this machine shows \S+, but the server reports \S+\. Using/;
+      expect(await renewed()).toEqual(['renewed', expect.stringMatching(told)]);
+      expect(await world.issued()).toHaveLength(before.length + 1);
+    }
+    // No lease outlasts its contract, so renewing near its end would only cause redeployments.
+    const ends = world.test.now + DAY;
+    await world.test.execute(`UPDATE contracts SET ends_at = ${ends}`);
+    await world.ask(0, 'seed');
+    world.test.now = ends - DAY / 8;
     const before = await world.issued();
-    world.test.now = Date.now() + days * DAY;
-    const told = /^The clock of this machine shows \S+, but the server reports \S+\. Using/;
-    expect(await renewed()).toEqual(['renewed', expect.stringMatching(told)]);
+    expect(await renewed()).toEqual(['not_due', expect.stringContaining('would not last longer')]);
+    await world.test.execute(`UPDATE contracts SET ends_at = ${Date.UTC(2099, 0)}`);
+    expect((await renewed())[0]).toBe('renewed');
     expect(await world.issued()).toHaveLength(before.length + 1);
-  }
-  // No lease outlasts its contract, so renewing near its end would only cause redeployments.
-  const ends = world.test.now + DAY;
-  await world.test.execute(`UPDATE contracts SET ends_at = ${ends}`);
-  await world.ask(0, 'seed');
-  world.test.now = ends - DAY / 8;
-  const before = await world.issued();
-  expect(await renewed()).toEqual(['not_due', expect.stringContaining('would not last longer')]);
-  await world.test.execute(`UPDATE contracts SET ends_at = ${Date.UTC(2099, 0)}`);
-  expect((await renewed())[0]).toBe('renewed');
-  expect(await world.issued()).toHaveLength(before.length + 1);
-});
+  },
+);
 
 test('cloud renew replaces an earlier lease that was restored as the current one', async () => {
   const first = await world.ask<SeedManifest>(0, 'seed');
@@ -320,43 +327,46 @@ test('cloud renew replaces an earlier lease that was restored as the current one
   expect(await world.ask<Status>(0, 'status')).toMatchObject({ action: 'none' });
 });
 
-test('cloud redeploy waits for all services and names one that did not start', async () => {
-  await world.ask(0, 'seed');
-  aws.addServices(NAMES, Date.now() - DAY);
-  const unknown = await world.ask<Status>(4, 'status');
-  expect(unknown).toMatchObject({ action: 'redeploy', act_by: null });
-  const waited = await world.cloud('redeploy', '--wait');
-  expect(waited.code).toBe(0);
-  expect(waited.stderr).toContain('api acme-api: redeployed, 2 of 2 tasks\n');
-  expect(await world.ask<Status>(0, 'status')).toMatchObject({ action: 'none' });
+test.runIf(isAtLength)(
+  'cloud redeploy waits for all services and names one that did not start',
+  async () => {
+    await world.ask(0, 'seed');
+    aws.addServices(NAMES, Date.now() - DAY);
+    const unknown = await world.ask<Status>(4, 'status');
+    expect(unknown).toMatchObject({ action: 'redeploy', act_by: null });
+    const waited = await world.cloud('redeploy', '--wait');
+    expect(waited.code).toBe(0);
+    expect(waited.stderr).toContain('api acme-api: redeployed, 2 of 2 tasks\n');
+    expect(await world.ask<Status>(0, 'status')).toMatchObject({ action: 'none' });
 
-  await world.cloud('redeploy');
-  expect(await world.ask<Status>(0, 'status')).toMatchObject({ action: 'wait' });
-  aws.isHealthy = false;
-  const failed = await world.cloud('redeploy', '--wait');
-  expect(failed).toMatchObject({ code: 1, stdout: '' });
-  expect(failed.stderr).toMatch(/error rollout_failed: .* did not start: tasks failed to start/);
-  aws.isHealthy = true;
-  aws.addServices(NAMES, Date.now() - DAY);
-  const before = await world.issued();
-  expect(await world.ask<Renewed>(0, 'renew')).toMatchObject({ status: 'redeployed' });
-  expect(await world.issued()).toEqual(before);
-  // Without a lease in the store, redeploying would replace licensed tasks by unlicensed ones.
-  aws.secrets.delete(LEASE);
-  const refused = await world.cloud('redeploy');
-  expect(refused).toMatchObject({ code: 4, stdout: '' });
-  expect(refused.stderr).toMatch(/^error license_invalid: \S+lease is missing\n/);
-  aws.denied.add('GetSecretValue');
-  const unseen = await world.cloud('redeploy');
-  expect(unseen.stderr).toContain(
-    'You may not read the secrets, so they were not checked before redeploying.',
-  );
-  aws.services.delete('acme-worker');
-  const gone = await world.cloud('redeploy');
-  expect(gone.stderr).toMatch(
-    /^error not_found: the ECS cluster acme has no active service acme-worker/,
-  );
-});
+    await world.cloud('redeploy');
+    expect(await world.ask<Status>(0, 'status')).toMatchObject({ action: 'wait' });
+    aws.isHealthy = false;
+    const failed = await world.cloud('redeploy', '--wait');
+    expect(failed).toMatchObject({ code: 1, stdout: '' });
+    expect(failed.stderr).toMatch(/error rollout_failed: .* did not start: tasks failed to start/);
+    aws.isHealthy = true;
+    aws.addServices(NAMES, Date.now() - DAY);
+    const before = await world.issued();
+    expect(await world.ask<Renewed>(0, 'renew')).toMatchObject({ status: 'redeployed' });
+    expect(await world.issued()).toEqual(before);
+    // Without a lease in the store, redeploying would replace licensed tasks by unlicensed ones.
+    aws.secrets.delete(LEASE);
+    const refused = await world.cloud('redeploy');
+    expect(refused).toMatchObject({ code: 4, stdout: '' });
+    expect(refused.stderr).toMatch(/^error license_invalid: \S+lease is missing\n/);
+    aws.denied.add('GetSecretValue');
+    const unseen = await world.cloud('redeploy');
+    expect(unseen.stderr).toContain(
+      'You may not read the secrets, so they were not checked before redeploying.',
+    );
+    aws.services.delete('acme-worker');
+    const gone = await world.cloud('redeploy');
+    expect(gone.stderr).toMatch(
+      /^error not_found: the ECS cluster acme has no active service acme-worker/,
+    );
+  },
+);
 
 test('cloud iam prints AWS policies with the least permissions', async () => {
   const key = 'arn:aws:kms:eu-west-1:123456789012:key/1';

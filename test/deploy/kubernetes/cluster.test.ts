@@ -31,6 +31,7 @@ import { USUAL_PACE, type Pace } from '../../../src/deploy/kubernetes/rest.ts';
 import { validatorOf } from './schemas.ts';
 import { startApiServer, type Asked, type TestApiServer } from './api-server.ts';
 import { testPlan } from './plan.ts';
+import { isAtLength } from '../../length.ts';
 
 const CANARY = 'canary-runner-token';
 const REAL = process.env['SERVICE_LOCAL_TEST_KUBECONFIG'];
@@ -339,7 +340,7 @@ describe.skipIf(REAL !== undefined)('a cluster with faults', () => {
     expect(await cluster.state(plan)).toMatchObject({ version: 3 });
   });
 
-  test('waits as long as Retry-After says', async () => {
+  test.runIf(isAtLength)('waits as long as Retry-After says', async () => {
     server.fail({ status: 429, headers: { 'retry-after': '1' } }, { times: 1, matches: isApply });
     const from = performance.now();
     await cluster.apply(objects.slice(0, 1));
@@ -481,21 +482,24 @@ describe.skipIf(REAL !== undefined)('a cluster with faults', () => {
     await followed.stop();
   });
 
-  test('learns of a change from the next list when the watch stays silent', async () => {
-    const impatient = open({ resyncMs: 200 });
-    await impatient.apply(objects);
-    const followed = follow(impatient, plan);
-    await followed.until(({ phase }) => phase === 'ready');
-    await server.watched(2);
-    server.mute();
-    server.kubelet.set('crash_loop');
+  test.runIf(isAtLength)(
+    'learns of a change from the next list when the watch stays silent',
+    async () => {
+      const impatient = open({ resyncMs: 200 });
+      await impatient.apply(objects);
+      const followed = follow(impatient, plan);
+      await followed.until(({ phase }) => phase === 'ready');
+      await server.watched(2);
+      server.mute();
+      server.kubelet.set('crash_loop');
 
-    expect(await followed.until(({ reason }) => reason === 'crash_loop')).toMatchObject({
-      phase: 'degraded',
-    });
-    await followed.stop();
-    await impatient.close();
-  });
+      expect(await followed.until(({ reason }) => reason === 'crash_loop')).toMatchObject({
+        phase: 'degraded',
+      });
+      await followed.stop();
+      await impatient.close();
+    },
+  );
 
   test.for(['cut', 'silent', { status: 500 }] as const)(
     'keeps the last state while the server is unreachable (%j)',

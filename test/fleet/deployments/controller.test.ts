@@ -15,6 +15,7 @@ import {
   type Deployed,
   type ProductionWorld,
 } from './world.ts';
+import { isAtLength } from '../../length.ts';
 
 let world: ProductionWorld;
 beforeEach(async () => {
@@ -610,7 +611,7 @@ describe('a halt of a deployment', () => {
     });
   });
 
-  it('ends the pod of a silent runner, and is not verified', async () => {
+  it.runIf(isAtLength)('ends the pod of a silent runner, and is not verified', async () => {
     const { deployment_id } = await world.deploy('sma');
     const one = world.instance(deployment_id);
     await one.report();

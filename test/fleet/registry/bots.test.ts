@@ -17,12 +17,12 @@ import { stateAt } from '../../../src/events/snapshot.ts';
 import { verifyEvents } from '../../../src/events/verify-events.ts';
 import type { Identity } from '../../../src/identity/context.ts';
 import { MINUTE, newWorld, type World } from '../../identity/people.ts';
-import { DATABASES } from '../../storage/databases.ts';
+import { mainlyOn } from '../../storage/databases.ts';
 
 const BY = 'administrator:ada';
 const PAGE = { limit: 100 };
 
-describe.each(DATABASES)('the registry of bots on %s', (kind) => {
+describe.each(mainlyOn('sqlite'))('the registry of bots on %s', (kind) => {
   let world: World;
   let registry: Identity;
   let count = 0;

@@ -5,7 +5,7 @@ import type { HaltService } from '../../../src/fleet/halts/halts.ts';
 import { openStorage, type Storage } from '../../../src/storage/storage.ts';
 import { readActivity } from '../../../src/fleet/tasks/activity.ts';
 import { makeSessions } from '../halts/sessions.ts';
-import { DATABASES, newTables, type TestDatabase } from '../../storage/databases.ts';
+import { mainlyOn, newTables, type TestDatabase } from '../../storage/databases.ts';
 
 const BY = 'administrator:ada';
 
@@ -13,7 +13,7 @@ let database: TestDatabase;
 let storage: Storage;
 let service: HaltService;
 
-describe.each(DATABASES)('bots on %s', (kind) => {
+describe.each(mainlyOn('sqlite'))('bots on %s', (kind) => {
   beforeEach(async () => {
     database = await newTables(kind);
     storage = await openStorage(database.location);

@@ -145,69 +145,79 @@ async function runEvents(bot_id: string, task_id: string) {
 describe('paper sessions', () => {
   useDatabase('sqlite');
 
-  it('a paper session gives the same result as a backtest of the same bars, for built-in strategies', async () => {
-    // Tests of models cover the strategies that read them.
-    const alone = [...BUILT_IN_STRATEGIES.values()].filter(({ signals }) => signals === undefined);
-    expect(Object.keys(STRATEGIES).toSorted()).toEqual(alone.map(({ name }) => name).toSorted());
-    const papers = [];
-    for (const name of TRIED) {
-      const bot_id = await addBot(name);
-      papers.push({ name, bot_id, paper: await start(bot_id, { speed: 'max' }) });
-    }
-    run();
-    for (const { name, bot_id, paper } of papers) {
-      const traded = await resultOf(paper);
-      expect(traded.orders.filled).toBeGreaterThan(0);
-      const { run_id: _paper, engine: _ofPaper, ...ofSession } = traded;
-      const { run_id: _backtest, engine: _ofBacktest, ...ofBacktest } = backtests.get(name)!;
-      expect(ofSession).toEqual(ofBacktest);
-      const lines = (await runEvents(bot_id, paper))
-        .filter(({ kind: what }) => /^(order|account)\./.test(what))
-        .map(({ payload }) => `${JSON.stringify(payload)}\n`);
-      expect(await text(await readFile(storage.read, paper, 'events.ndjson'))).toBe(lines.join(''));
-      expect(await listFiles(storage.read, paper)).toHaveLength(7);
-      expect(await verifyEvents(storage.read, bot_id)).toMatchObject({
-        fault: undefined,
-        state: { sessions: {} },
-      });
-    }
-    expect(log).toEqual([]);
-  });
+  it.runIf(isAtLength)(
+    'a paper session gives the same result as a backtest of the same bars, for built-in strategies',
+    async () => {
+      // Tests of models cover the strategies that read them.
+      const alone = [...BUILT_IN_STRATEGIES.values()].filter(
+        ({ signals }) => signals === undefined,
+      );
+      expect(Object.keys(STRATEGIES).toSorted()).toEqual(alone.map(({ name }) => name).toSorted());
+      const papers = [];
+      for (const name of TRIED) {
+        const bot_id = await addBot(name);
+        papers.push({ name, bot_id, paper: await start(bot_id, { speed: 'max' }) });
+      }
+      run();
+      for (const { name, bot_id, paper } of papers) {
+        const traded = await resultOf(paper);
+        expect(traded.orders.filled).toBeGreaterThan(0);
+        const { run_id: _paper, engine: _ofPaper, ...ofSession } = traded;
+        const { run_id: _backtest, engine: _ofBacktest, ...ofBacktest } = backtests.get(name)!;
+        expect(ofSession).toEqual(ofBacktest);
+        const lines = (await runEvents(bot_id, paper))
+          .filter(({ kind: what }) => /^(order|account)\./.test(what))
+          .map(({ payload }) => `${JSON.stringify(payload)}\n`);
+        expect(await text(await readFile(storage.read, paper, 'events.ndjson'))).toBe(
+          lines.join(''),
+        );
+        expect(await listFiles(storage.read, paper)).toHaveLength(7);
+        expect(await verifyEvents(storage.read, bot_id)).toMatchObject({
+          fault: undefined,
+          state: { sessions: {} },
+        });
+      }
+      expect(log).toEqual([]);
+    },
+  );
 });
 
 describe('a paper session on PostgreSQL', () => {
   // On SQLite, servers are killed in the tests of the command line.
   useDatabase('postgres');
 
-  it('a paper session resumes from its last recorded batch in any worker', async () => {
-    const bot_id = await addBot('sma_crossover');
-    // Three seconds, in which a server stops, and a thread of the next one ends.
-    const task_id = await start(bot_id, { speed: 8_640_000 });
-    const first = run();
-    await recorded(task_id, 20);
-    await first.stop();
-    expect(await find(task_id)).toMatchObject({ status: 'queued', attempts: 0 });
-    const { state } = await stateAt(storage.read, bot_id, 'head');
-    expect(state.sessions[task_id]).toMatchObject({ status: 'running', version: 1 });
-    const starting = once(process, 'worker') as Promise<[Worker]>;
-    run();
-    const [thread] = await starting;
-    await recorded(task_id, 60);
-    await thread.terminate();
-    expect((await resultOf(task_id)).hashes).toEqual(backtests.get('sma_crossover')!.hashes);
-    expect(await find(task_id)).toMatchObject({ attempts: 2 });
-    const told = await runEvents(bot_id, task_id);
-    expect(told.filter((event) => event.kind === 'data.bars')).toHaveLength(300);
-    const requeued = told.filter((event) => event.kind === 'run.requeued');
-    expect(requeued.map(({ payload }) => payload)).toMatchObject([
-      { reason: 'server_stopped' },
-      { reason: 'worker_died' },
-    ]);
-    const started = told.find((event) => event.kind === 'run.started')!;
-    expect(started.payload).toMatchObject({ attempt: 1, engine: ENGINE_VERSION });
-    expect(log.join('')).toMatch(/its thread ended/);
-    expect(await verifyEvents(storage.read, bot_id)).toMatchObject({ fault: undefined });
-  });
+  it.runIf(isAtLength)(
+    'a paper session resumes from its last recorded batch in any worker',
+    async () => {
+      const bot_id = await addBot('sma_crossover');
+      // Three seconds, in which a server stops, and a thread of the next one ends.
+      const task_id = await start(bot_id, { speed: 8_640_000 });
+      const first = run();
+      await recorded(task_id, 20);
+      await first.stop();
+      expect(await find(task_id)).toMatchObject({ status: 'queued', attempts: 0 });
+      const { state } = await stateAt(storage.read, bot_id, 'head');
+      expect(state.sessions[task_id]).toMatchObject({ status: 'running', version: 1 });
+      const starting = once(process, 'worker') as Promise<[Worker]>;
+      run();
+      const [thread] = await starting;
+      await recorded(task_id, 60);
+      await thread.terminate();
+      expect((await resultOf(task_id)).hashes).toEqual(backtests.get('sma_crossover')!.hashes);
+      expect(await find(task_id)).toMatchObject({ attempts: 2 });
+      const told = await runEvents(bot_id, task_id);
+      expect(told.filter((event) => event.kind === 'data.bars')).toHaveLength(300);
+      const requeued = told.filter((event) => event.kind === 'run.requeued');
+      expect(requeued.map(({ payload }) => payload)).toMatchObject([
+        { reason: 'server_stopped' },
+        { reason: 'worker_died' },
+      ]);
+      const started = told.find((event) => event.kind === 'run.started')!;
+      expect(started.payload).toMatchObject({ attempt: 1, engine: ENGINE_VERSION });
+      expect(log.join('')).toMatch(/its thread ended/);
+      expect(await verifyEvents(storage.read, bot_id)).toMatchObject({ fault: undefined });
+    },
+  );
 });
 
 describe('a paper session', () => {

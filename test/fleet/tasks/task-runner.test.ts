@@ -37,6 +37,7 @@ import {
 } from '../../../src/fleet/tasks/tasks.ts';
 import { DATABASES, newTables, type TestDatabase } from '../../storage/databases.ts';
 import { documentOn, fillCatalogue, tradingDocument } from './market.ts';
+import { isAtLength } from '../../length.ts';
 
 /** In a process of this machine that there is not. */
 const DEAD = `${hostname()}/${2 ** 30}/0198c0de-0000-7000-8000-00000000aaaa`;
@@ -327,7 +328,7 @@ describe('tasks', () => {
     });
   });
 
-  it.each([
+  it.runIf(isAtLength).each([
     ['ahead', 3_600_000],
     ['behind', -3_600_000],
   ])(
@@ -370,33 +371,36 @@ describe('a worker whose database does not answer', () => {
 
   const unavailable = (): ServiceError => storageUnavailable(new Error('it hangs'));
 
-  it('a worker that could not write heartbeats during an outage does not count as dead', async () => {
-    const task_id = await start();
-    await claimAs(ELSEWHERE);
-    let isOut = false;
-    const { storage } = service;
-    const failing = {
-      ...storage,
-      get read() {
-        if (isOut) throw unavailable();
-        return storage.read;
-      },
-    };
-    const runner = run({ ...service, storage: failing });
-    await start().then(ended);
-    isOut = true;
-    advance(60_000);
-    runner.wake();
-    await vi.waitFor(() => expect(log.join()).toContain('the queue of tasks cannot be read'));
-    isOut = false;
-    // Another task is done only after the worker has looked for dead ones.
-    await start().then(ended);
-    expect(await find(task_id)).toMatchObject({ status: 'running', attempts: 1 });
-    advance(31_000);
-    expect(await ended(task_id)).toMatchObject({ status: 'success', attempts: 2 });
-  });
+  it.runIf(isAtLength)(
+    'a worker that could not write heartbeats during an outage does not count as dead',
+    async () => {
+      const task_id = await start();
+      await claimAs(ELSEWHERE);
+      let isOut = false;
+      const { storage } = service;
+      const failing = {
+        ...storage,
+        get read() {
+          if (isOut) throw unavailable();
+          return storage.read;
+        },
+      };
+      const runner = run({ ...service, storage: failing });
+      await start().then(ended);
+      isOut = true;
+      advance(60_000);
+      runner.wake();
+      await vi.waitFor(() => expect(log.join()).toContain('the queue of tasks cannot be read'));
+      isOut = false;
+      // Another task is done only after the worker has looked for dead ones.
+      await start().then(ended);
+      expect(await find(task_id)).toMatchObject({ status: 'running', attempts: 1 });
+      advance(31_000);
+      expect(await ended(task_id)).toMatchObject({ status: 'success', attempts: 2 });
+    },
+  );
 
-  it('a worker releases at once a task that it claimed unknowingly', async () => {
+  it.runIf(isAtLength)('a worker releases at once a task that it claimed unknowingly', async () => {
     const { storage } = service;
     let isLost = false;
     const write: Storage['write'] = async (work, options) => {
@@ -465,48 +469,57 @@ describe('paper sessions on one PostgreSQL', () => {
       expect(rows).toHaveLength(count);
     });
 
-  it('paper sessions are spread over the workers, within the capacity of each', async () => {
-    await Promise.all([addWorker(100), addWorker(2), addWorker(100)]);
-    await announced(3);
-    await makeSessions(12);
-    const [small, ...others] = await counts();
-    expect(small).toBe(2);
-    // On a slow machine, one session may have waited until any worker could claim it.
-    expect(others).toHaveLength(2);
-    expect(Math.min(...others)).toBeGreaterThanOrEqual(3);
-  });
+  it.runIf(isAtLength)(
+    'paper sessions are spread over the workers, within the capacity of each',
+    async () => {
+      await Promise.all([addWorker(100), addWorker(2), addWorker(100)]);
+      await announced(3);
+      await makeSessions(12);
+      const [small, ...others] = await counts();
+      expect(small).toBe(2);
+      // On a slow machine, one session may have waited until any worker could claim it.
+      expect(others).toHaveLength(2);
+      expect(Math.min(...others)).toBeGreaterThanOrEqual(3);
+    },
+  );
 
-  it('a single worker gets all sessions, and the others get those of a stopped worker', async () => {
-    const first = await addWorker(100);
-    await makeSessions(6);
-    expect(await counts()).toEqual([6]);
-    await Promise.all([addWorker(100), addWorker(100)]);
-    await announced(3);
-    await first.stop();
-    await announced(2);
-    const halves = await counts();
-    expect(halves).toHaveLength(2);
-    expect(Math.min(...halves)).toBeGreaterThanOrEqual(2);
-  });
+  it.runIf(isAtLength)(
+    'a single worker gets all sessions, and the others get those of a stopped worker',
+    async () => {
+      const first = await addWorker(100);
+      await makeSessions(6);
+      expect(await counts()).toEqual([6]);
+      await Promise.all([addWorker(100), addWorker(100)]);
+      await announced(3);
+      await first.stop();
+      await announced(2);
+      const halves = await counts();
+      expect(halves).toHaveLength(2);
+      expect(Math.min(...halves)).toBeGreaterThanOrEqual(2);
+    },
+  );
 
-  it('sessions start soon although another worker does not take its share', async () => {
-    const room = { paper: 100, production: 0 };
-    await service.storage.write((tx) => announceWorker(tx, now, ELSEWHERE, room));
-    const runner = await addWorker(100);
-    await makeSessions(4);
-    const isHalved = async () =>
-      expect(await listRunningTasks(service.storage.read)).toHaveLength(2);
-    await vi.waitFor(isHalved, { timeout: 20_000 });
-    advance(6_000);
-    runner.wake();
-    expect(await counts()).toEqual([4]);
-  });
+  it.runIf(isAtLength)(
+    'sessions start soon although another worker does not take its share',
+    async () => {
+      const room = { paper: 100, production: 0 };
+      await service.storage.write((tx) => announceWorker(tx, now, ELSEWHERE, room));
+      const runner = await addWorker(100);
+      await makeSessions(4);
+      const isHalved = async () =>
+        expect(await listRunningTasks(service.storage.read)).toHaveLength(2);
+      await vi.waitFor(isHalved, { timeout: 20_000 });
+      advance(6_000);
+      runner.wake();
+      expect(await counts()).toEqual([4]);
+    },
+  );
 });
 
 describe('tasks on one PostgreSQL', () => {
   useDatabase('postgres');
 
-  it('servers share tasks, and run each once', async () => {
+  it.runIf(isAtLength)('servers share tasks, and run each once', async () => {
     run();
     run(await open());
     const tasks = [await start(), await start()];

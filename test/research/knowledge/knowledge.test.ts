@@ -12,7 +12,7 @@ import {
 } from '../../../src/research/knowledge/documents.ts';
 import { searchPassages } from '../../../src/research/knowledge/search.ts';
 import { newWorld, type World } from '../../identity/people.ts';
-import { DATABASES } from '../../storage/databases.ts';
+import { mainlyOn } from '../../storage/databases.ts';
 
 const RISK = `# Risk policy
 
@@ -32,7 +32,7 @@ const LATENCY = `Orders leave within 5 ms.
 A slow venue is a risk, too: see max_latency.
 `;
 
-describe.each(DATABASES)('knowledge on %s', (kind) => {
+describe.each(mainlyOn('sqlite'))('knowledge on %s', (kind) => {
   let world: World;
 
   beforeEach(async () => {

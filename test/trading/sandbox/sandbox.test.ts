@@ -8,7 +8,7 @@ import { createPlayer } from '../../../src/trading/sandbox/player.ts';
 import type { SandboxOptions } from '../../../src/trading/sandbox/sandbox.ts';
 import { SANDBOX_FLAGS, frameReader } from '../../../src/trading/sandbox/strategy-process.ts';
 import { runNode } from '../../cli/service-local.ts';
-import { some } from '../../length.ts';
+import { isAtLength, some } from '../../length.ts';
 import { CONFIG, open, STEPS, strategyThat } from './bundles.ts';
 import { childrenOf, isRunning } from './processes.ts';
 
@@ -102,7 +102,7 @@ test('the sandbox flags deny files, network, processes and threads even to code 
 
 // Each starts a process. `own-strategy.cli.test.ts` tries the same calls without one.
 test.each(
-  some(2, [
+  some(1, [
     [
       'a clock inside try and catch',
       'try { new Date() } catch {}',
@@ -123,7 +123,7 @@ test.each(
   });
 });
 
-test.each([
+test.runIf(isAtLength).each([
   [
     'places an order after an await',
     'broker.target(instruments[0], 1)',
@@ -140,7 +140,7 @@ test.each([
   expect(error).toEqual(failed(/\/strategy\/own\.ts:9/));
 });
 
-test('the time zone of a strategy is UTC', async () => {
+test.runIf(isAtLength)('the time zone of a strategy is UTC', async () => {
   const text = strategyThat('throw new Error(String(new Date(2020, 0, 1).toISOString()));');
   expect((await outcomeOf(text)).error).toEqual(failed(/2020-01-01T00:00:00/));
 });
@@ -151,12 +151,12 @@ const HOSTILE: readonly (readonly [what: string, text: string, message: RegExp])
     strategyThat('', 'import x from "../etc/passwd";'),
     /cannot import/,
   ],
-  ['awaits while it loads', strategyThat('', 'await new Promise(() => {});'), /own\.ts/],
   [
     'fills its heap',
     strategyThat('for (const x = [];;) x.push(new Array(1e4).fill(0.5))'),
     /128 MB/,
   ],
+  ['awaits while it loads', strategyThat('', 'await new Promise(() => {});'), /own\.ts/],
   [
     'fills buffers',
     strategyThat('for (const x = [];;) x.push(new Uint8Array(1e6).fill(1))'),
@@ -172,7 +172,7 @@ const HOSTILE: readonly (readonly [what: string, text: string, message: RegExp])
   ],
 ];
 
-it.concurrent.each(HOSTILE)('a strategy that %s fails', async (_what, text, message) => {
+it.concurrent.each(some(2, HOSTILE))('a strategy that %s fails', async (_what, text, message) => {
   const { events, error } = await outcomeOf(text, { memoryMb: 128 });
   expect(error).toBeInstanceOf(ServiceError);
   expect({ events, error }).toEqual({ events: [], error: failed(message) });
@@ -192,7 +192,7 @@ const HANGING = [
   ],
 ] as const;
 
-it.concurrent.each(HANGING)(
+it.concurrent.each(some(1, HANGING))(
   'a strategy that loops forever %s is stopped',
   async (_, text, message) => {
     const { error } = await outcomeOf(text, { timeoutMs: 200 });

@@ -11,6 +11,7 @@ import { barsEvent, type SessionBatch } from '../../../../src/trading/session-ev
 import type { SessionState } from '../../../../src/events/session-state.ts';
 import { openStorage } from '../../../../src/storage/storage.ts';
 import { SCRATCH } from '../../../scratch.ts';
+import { isAtLength } from '../../../length.ts';
 
 const OWNER = { deployment_id: 'd', version: 1, spec_hash: 'hash', venue: 'simulated' };
 const START = Date.UTC(2026, 0, 1);
@@ -118,47 +119,55 @@ async function countRows(directory: string): Promise<number> {
   return rows.length;
 }
 
-test('archives what the server has recorded, and a new process continues from the archive', async () => {
-  const directory = newDirectory();
-  const journal = await open(directory);
-  await append(journal, 1200);
-  // Nothing is recorded yet, and nothing leaves the database.
-  await journal.nextBatch(0);
-  expect(archives(directory)).toEqual([]);
-  const batches = await report(journal, 0);
-  await append(journal, 5);
-  const [more] = await report(journal, batches.length);
-  for (let i = 0; i < 10; i += 1) await journal.nextBatch(batches.length + 1);
-  const archived = archives(directory);
-  expect(archived.length).toBeGreaterThan(2);
-  await journal.close();
-  expect(await countRows(directory)).toBeLessThan(1100);
+test.runIf(isAtLength)(
+  'archives what the server has recorded, and a new process continues from the archive',
+  async () => {
+    const directory = newDirectory();
+    const journal = await open(directory);
+    await append(journal, 1200);
+    // Nothing is recorded yet, and nothing leaves the database.
+    await journal.nextBatch(0);
+    expect(archives(directory)).toEqual([]);
+    const batches = await report(journal, 0);
+    await append(journal, 5);
+    const [more] = await report(journal, batches.length);
+    for (let i = 0; i < 10; i += 1) await journal.nextBatch(batches.length + 1);
+    const archived = archives(directory);
+    expect(archived.length).toBeGreaterThan(2);
+    await journal.close();
+    expect(await countRows(directory)).toBeLessThan(1100);
 
-  const again = await open(directory);
-  expect(again.steps).toBe(1205);
-  expect(again.state).toMatchObject({ cash: 1204 });
-  expect(await inputsOf(again)).toEqual(timesOf(1205));
-  // A server whose database is older than it was is sent the same batches again.
-  expect(await report(again, 0)).toEqual([...batches, more]);
-  await append(again, 1);
-  expect(await report(again, batches.length + 1)).toMatchObject([{ steps: 1206 }]);
-  await again.close();
-});
+    const again = await open(directory);
+    expect(again.steps).toBe(1205);
+    expect(again.state).toMatchObject({ cash: 1204 });
+    expect(await inputsOf(again)).toEqual(timesOf(1205));
+    // A server whose database is older than it was is sent the same batches again.
+    expect(await report(again, 0)).toEqual([...batches, more]);
+    await append(again, 1);
+    expect(await report(again, batches.length + 1)).toMatchObject([{ steps: 1206 }]);
+    await again.close();
+  },
+);
 
-test('keeps unrecorded events and sends them after a restart, however many others are archived', async () => {
-  const directory = newDirectory();
-  const journal = await open(directory);
-  await append(journal, 1100);
-  const batches = await report(journal, 0);
-  await append(journal, 700);
-  for (let i = 0; i < 10; i += 1) await journal.nextBatch(batches.length);
-  await journal.close();
-  const again = await open(directory);
-  const rest = await report(again, batches.length);
-  const sent = [...batches, ...rest].flatMap(({ events }) => events.map((one) => one.occurred_at));
-  expect(sent).toEqual(timesOf(1800));
-  await again.close();
-});
+test.runIf(isAtLength)(
+  'keeps unrecorded events and sends them after a restart, however many others are archived',
+  async () => {
+    const directory = newDirectory();
+    const journal = await open(directory);
+    await append(journal, 1100);
+    const batches = await report(journal, 0);
+    await append(journal, 700);
+    for (let i = 0; i < 10; i += 1) await journal.nextBatch(batches.length);
+    await journal.close();
+    const again = await open(directory);
+    const rest = await report(again, batches.length);
+    const sent = [...batches, ...rest].flatMap(({ events }) =>
+      events.map((one) => one.occurred_at),
+    );
+    expect(sent).toEqual(timesOf(1800));
+    await again.close();
+  },
+);
 
 test.each([
   ['an event that was altered', (text: string) => text.replace('"version":1', '"version":2')],
@@ -176,7 +185,7 @@ test.each([
   await expect(open(directory)).rejects.toMatchObject({ code: 'events_tampered' });
 });
 
-test('inputs that are archived while they are read are not lost', async () => {
+test.runIf(isAtLength)('inputs that are archived while they are read are not lost', async () => {
   const directory = newDirectory();
   const journal = await openJournal(directory, OWNER);
   await append(journal, 2600);
@@ -237,31 +246,34 @@ test('a crash before or after any write of the archive loses no event and repeat
   }
 });
 
-test('events are archived once although the directory could not be synced', async () => {
-  const directory = newDirectory();
-  // More than the distance of snapshots, which the archive never passes.
-  const openLarge = () => openJournal(directory, OWNER, { archiveEvery: 1500 });
-  const journal = await openLarge();
-  await append(journal, 800);
-  const { open: openFile } = files;
-  let failures = 0;
-  files.open = async (path, ...rest) => {
-    if (path !== directory || failures > 0) return openFile(path, ...rest);
-    failures += 1;
-    throw Object.assign(new Error('i/o error'), { code: 'EIO', syscall: 'open' });
-  };
-  syncBuiltinESMExports();
-  onTestFinished(() => {
-    files.open = openFile;
+test.runIf(isAtLength)(
+  'events are archived once although the directory could not be synced',
+  async () => {
+    const directory = newDirectory();
+    // More than the distance of snapshots, which the archive never passes.
+    const openLarge = () => openJournal(directory, OWNER, { archiveEvery: 1500 });
+    const journal = await openLarge();
+    await append(journal, 800);
+    const { open: openFile } = files;
+    let failures = 0;
+    files.open = async (path, ...rest) => {
+      if (path !== directory || failures > 0) return openFile(path, ...rest);
+      failures += 1;
+      throw Object.assign(new Error('i/o error'), { code: 'EIO', syscall: 'open' });
+    };
     syncBuiltinESMExports();
-  });
-  const batches = await report(journal, 0);
-  expect([failures, archives(directory).length]).toEqual([1, 1]);
-  await append(journal, 1500);
-  for (const batch of await report(journal, batches.length)) batches.push(batch);
-  await journal.nextBatch(batches.length);
-  await journal.close();
-  const again = await openLarge();
-  expect(await inputsOf(again)).toEqual(timesOf(2300));
-  await again.close();
-});
+    onTestFinished(() => {
+      files.open = openFile;
+      syncBuiltinESMExports();
+    });
+    const batches = await report(journal, 0);
+    expect([failures, archives(directory).length]).toEqual([1, 1]);
+    await append(journal, 1500);
+    for (const batch of await report(journal, batches.length)) batches.push(batch);
+    await journal.nextBatch(batches.length);
+    await journal.close();
+    const again = await openLarge();
+    expect(await inputsOf(again)).toEqual(timesOf(2300));
+    await again.close();
+  },
+);

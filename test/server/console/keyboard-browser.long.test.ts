@@ -5,7 +5,6 @@ import { addToken } from '../../../src/identity/tokens.ts';
 import { startServer } from '../running.ts';
 import { tradingDocument } from '../trader.ts';
 import { fillCatalogue } from '../../fleet/tasks/market.ts';
-import { isAtLength } from '../../length.ts';
 import { openBrowser, type BrowserTest } from './browser.ts';
 import { seedFleet } from './fleet.ts';
 import { keyboardUser, type KeyboardUser } from './keyboard.ts';
@@ -72,7 +71,7 @@ test('the keyboard filters and searches licenses', async () => {
   expect(await page.title()).toContain('fleet-00002');
 });
 
-test.runIf(isAtLength)('the keyboard issues a lease', async () => {
+test('the keyboard issues a lease', async () => {
   const { page } = browser;
   await browser.open('/identity/license');
   await user.press('Issue a lease');
@@ -148,7 +147,7 @@ test('the keyboard stops a paper session', async () => {
   expect(await user.readsMessage('is stopping')).toBe(true);
 });
 
-test.runIf(isAtLength)('the keyboard adds a passkey and ends login sessions', async () => {
+test('the keyboard adds a passkey and ends login sessions', async () => {
   const { page, administrator } = browser;
   await browser.addAuthenticator();
   await browser.signIn();

@@ -2,7 +2,6 @@ import { strict as assert } from 'node:assert';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { addToken } from '../../../src/identity/tokens.ts';
-import { some } from '../../length.ts';
 import { startServer, type RunningServer } from '../running.ts';
 import { tradingDocument } from '../trader.ts';
 import { fillCatalogue } from '../../fleet/tasks/market.ts';
@@ -52,7 +51,7 @@ const lookNow = () =>
 const enabled = () => browser.page.locator('button:enabled:not(#theme):not([data-copy])').count();
 
 describe('when the server stops answering', () => {
-  test.each(some(1, ['/console/bots/watched', '/console/bots']))(
+  test.each(['/console/bots/watched', '/console/bots'])(
     '%s shows a banner, disables its buttons, and recovers by itself',
     async (path) => {
       const { page } = browser;

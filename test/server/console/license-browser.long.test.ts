@@ -8,11 +8,10 @@ import { createInstallation } from '../../../src/identity/installations.ts';
 import { inProcess } from '../../cli/in-process.ts';
 import { USUAL_POLICY } from '../../identity/policy.ts';
 import { ServiceError } from '../../../src/base/errors.ts';
-import { isAtLength } from '../../length.ts';
 import { openBrowser, type BrowserTest } from './browser.ts';
 import { seedFleet } from './fleet.ts';
 
-const FLEET = isAtLength ? 10_000 : 2000;
+const FLEET = 10_000;
 const DAY = 86_400_000;
 
 let browser: BrowserTest;
@@ -105,10 +104,10 @@ test('revoking an installation requires its id and an unused factor', async () =
   await send('fleet-00007', code);
   await page.getByText('Revoked: 1 working lease of fleet-00007').waitFor();
   await page.getByText('contract <b>canceled</b>').first().waitFor();
-  if (isAtLength) assert.deepEqual(await browser.findBarriers(), []);
+  assert.deepEqual(await browser.findBarriers(), []);
   await page.getByRole('button', { name: 'Reinstate' }).click();
   await page.getByText('This reverses the revocation').waitFor();
-  if (isAtLength) assert.deepEqual(await browser.findBarriers(), []);
+  assert.deepEqual(await browser.findBarriers(), []);
   await page.getByLabel('Code of your authenticator app').fill(administrator.recoveryCodes[4]!);
   await page.getByRole('button', { name: 'Reinstate an installation' }).click();
   await page.getByText('can get leases again').waitFor();
@@ -196,13 +195,12 @@ test('license pages have no accessibility faults and fit the window', async () =
     '/console/audit',
     '/console/audit/verification',
     // These resemble pages checked above.
-    ...(isAtLength
-      ? ['/identity/license?state=none&search=nothing', '/identity/license/issue']
-      : []),
+    '/identity/license?state=none&search=nothing',
+    '/identity/license/issue',
   ]) {
     await browser.open(path);
     expect({ path, barriers: await browser.findBarriers() }).toEqual({ path, barriers: [] });
-    for (const width of isAtLength ? [360, 2560] : [360]) {
+    for (const width of [360, 2560]) {
       await page.setViewportSize({ width, height: 300 });
       const wide = await page.evaluate(() => document.documentElement.scrollWidth);
       expect({ path, wide }).toEqual({ path, wide: width });
