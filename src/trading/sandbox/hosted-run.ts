@@ -4,6 +4,8 @@ import { hostedBot, type Bot } from '../../bots/load-bot.ts';
 import { engineConfig } from '../../bots/spec.ts';
 import type { EngineInstrument } from '../../engine/engine-setup.ts';
 import type { Signals } from '../../engine/model-signals.ts';
+import { forkStrategy } from '../../engine/forked-strategy.ts';
+import { resolveParams } from '../../engine/params.ts';
 import { stepsOf, type Step } from '../../engine/steps.ts';
 import type { Bars } from '../../market/bars.ts';
 import { openSignals } from '../../bots/models/signals.ts';
@@ -49,11 +51,20 @@ export async function openRun(bot: Bot): Promise<HostedRun> {
   return { bot, needsSteps: true, warmUp() {}, ...feed };
 }
 
+/** Parameters with which a run begins, instead of those of its spec. */
+export interface PastParams {
+  /** As authored, without defaults; valid for the strategy. */
+  readonly params: Readonly<Record<string, unknown>>;
+  /** Time of the last bars that they apply to, ms since epoch. */
+  readonly until: number;
+}
+
 /**
  * Prepares a bot of a server for one run. Opens its models, and a process for its strategy if the
  * bot was uploaded with code.
  *
  * @param limits of that process; may be undefined for a bot without code.
+ * @param past see `forkStrategy`.
  * @throws ServiceError `invalid_spec` if the spec does not fit the strategy; `invalid_strategy`,
  *   `strategy_failed`, `strategy_timeout`; as `openSignals`. Also throws the reason of `signal`.
  */
@@ -61,10 +72,14 @@ export async function openHosted(
   hosted: HostedSpec,
   limits: CodeLimits | undefined,
   signal?: AbortSignal,
+  past?: PastParams,
 ): Promise<HostedRun> {
   const { spec, models } = hosted;
   const files = codeOf(hosted.files);
-  if (files === undefined) return openRun(hostedBot(hosted));
+  if (files === undefined) {
+    const bot = hostedBot(hosted);
+    return openRun(past === undefined ? bot : forkBot(bot, past));
+  }
   const { strategy, universe } = spec.spec;
   const { symbols } = universe;
   const feed = models.length === 0 ? undefined : await openSignals(models, symbols);
@@ -80,6 +95,7 @@ export async function openHosted(
       symbols,
       params: strategy.params,
       config: engineConfig(spec),
+      past,
       signals: feed?.signals,
       signal,
     });
@@ -99,6 +115,13 @@ export async function openHosted(
     await close();
     throw error;
   }
+}
+
+function forkBot(bot: Bot, { params, until }: PastParams): Bot {
+  const { strategy, spec } = bot;
+  const { values } = resolveParams(strategy.params, params);
+  const { seed } = engineConfig(spec);
+  return { ...bot, strategy: forkStrategy(strategy, { params: values, until, seed }) };
 }
 
 const STEPS_AT_ONCE = 4096;

@@ -24,6 +24,8 @@ export interface Setup {
   /** Parameters as authored in the spec, without defaults. */
   readonly params: Readonly<Record<string, unknown>>;
   readonly config: EngineConfig;
+  /** Other parameters for the first bars; see `forkStrategy`. */
+  readonly past?: { readonly params: Setup['params']; readonly until: number } | undefined;
   /** Longest time for one step of the strategy, ms. */
   readonly timeoutMs: number;
 }

@@ -8,6 +8,7 @@ import { readSync, writeSync } from 'node:fs';
 import { deserialize } from 'node:v8';
 import { declaredIndicators } from '../../engine/declared-indicators.ts';
 import { Engine } from '../../engine/engine.ts';
+import { forkStrategy } from '../../engine/forked-strategy.ts';
 import { REQUEST_FIELDS } from '../../engine/orders/order-request.ts';
 import type { OrderRequest } from '../../engine/orders/order.ts';
 import { resolveParams } from '../../engine/params.ts';
@@ -59,7 +60,7 @@ function encodeMessage(message: object): Uint8Array {
 }
 
 const setup = deserialize(readMessage()) as Setup;
-const { files, entry, symbols, params, config, timeoutMs } = setup;
+const { files, entry, symbols, params, config, past, timeoutMs } = setup;
 const { signals, append } = growingSignals(setup.signals, symbols.length);
 /** Whether `create` has returned. */
 let isCreated = false;
@@ -137,12 +138,13 @@ function load(): Loaded {
   const { values, problems } = resolveParams(strategy.params, params);
   const check = problems.length > 0 ? undefined : checkOf(strategy, values);
   const instruments = symbols.map((symbol) => ({ symbol, bars: allocateBars(0) }));
+  const run = past === undefined ? strategy : forkStrategy(strategy, pastOf(strategy, past));
   const recorded: Strategy = {
-    ...strategy,
+    ...run,
     create(context) {
-      const run = strategy.create(recordCommands(context));
+      const started = run.create(recordCommands(context));
       isCreated = true;
-      return run;
+      return started;
     },
   };
   engine = new Engine({ instruments, strategy: recorded, params: values, config, signals });
@@ -158,6 +160,13 @@ function load(): Loaded {
     ...(check !== undefined && { check }),
     ...(indicators !== undefined && { indicators }),
   };
+}
+
+function pastOf(
+  { params: declared }: Strategy,
+  { params: given, until }: NonNullable<Setup['past']>,
+) {
+  return { params: resolveParams(declared, given).values, until, seed: config.seed };
 }
 
 /** Undefined for a declaration that throws, because the run fails with its error. */
