@@ -15,9 +15,9 @@ const reading = { tags: ['Bots'], security: administrator('read') };
 
 export const EXAMPLE_SESSION_ID = '0198c0de-0000-7000-8000-00000000f001';
 
-const runId = z.string().min(1).max(128).describe('`task_id` of a paper session.');
+export const runId = z.string().min(1).max(128).describe('`task_id` of a paper session.');
 
-const fault = z
+export const fault = z
   .strictObject({
     seq: z.int(),
     fault: z.enum(['missing', 'altered', 'not_linked', 'beyond_head', 'wrong_snapshot']),
@@ -58,18 +58,18 @@ const BotReplay = z
 
 export type BotReplay = z.infer<typeof BotReplay>;
 
-const session = {
+export const session = {
   run_id: z.string(),
   bot_id: z.string(),
   version: z.int().describe('Version of the bot that the session runs.'),
 };
 
-const eventSeq = z
+export const eventSeq = z
   .int()
   .nullable()
   .describe('Sequence number of the recorded event in the log of the bot.');
 
-const orderEvent = z
+export const orderEvent = z
   .record(z.string(), z.unknown())
   .nullable()
   .describe(

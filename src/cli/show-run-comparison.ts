@@ -49,7 +49,7 @@ export function showRunComparison(out: Output, comparison: Comparison): void {
   }
 }
 
-function showFigures(
+export function showFigures(
   out: Output,
   labels: readonly string[],
   figures: readonly ComparedFigure[],

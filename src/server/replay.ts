@@ -1,7 +1,8 @@
+import { forkBot } from '../api/fork.ts';
 import * as api from '../api/replay.ts';
 import { getBotId } from '../fleet/registry/bots.ts';
 import { verifyEvents } from '../events/verify-events.ts';
-import { compareWithBacktest, replayRun } from '../fleet/parity/replay.ts';
+import { compareWithBacktest, forkRun, replayRun } from '../fleet/parity/replay.ts';
 import { momentOf, serializeState } from './bot-state.ts';
 import type { App, Services } from './services.ts';
 
@@ -35,5 +36,9 @@ export function addReplay(app: App, { tasks }: Services): void {
     const { bot_ref } = c.req.valid('param');
     const parity = await compareWithBacktest(tasks, bot_ref, c.req.valid('json'));
     return c.json(parity, 200);
+  });
+  app.openapi(forkBot, async (c) => {
+    const { bot_ref } = c.req.valid('param');
+    return c.json(await forkRun(tasks, bot_ref, c.req.valid('json')), 200);
   });
 }

@@ -7,6 +7,9 @@ import { createBot, getBot, updateBot } from '../../src/fleet/registry/bots.ts';
 import { appendEvents } from '../../src/events/append.ts';
 import type { Decision } from '../../src/gate/decide.ts';
 import { haltAll, haltBot } from '../../src/fleet/halts/halt.ts';
+import { appendSession } from '../../src/fleet/tasks/session-record.ts';
+import type { Step } from '../../src/engine/steps.ts';
+import { barsEvent } from '../../src/trading/session-events.ts';
 import { createContract } from '../../src/identity/contracts.ts';
 import { EXAMPLE_BROWSER_SESSION_ID, EXAMPLE_PASSKEY_ID } from '../../src/api/account.ts';
 import { EXAMPLE_ROLE } from '../../src/api/agents.ts';
@@ -113,6 +116,7 @@ export async function newExampleWorld(operation: string): Promise<ExampleWorld> 
   if (/Chat|chat|Agent/.test(operation)) await addExampleChat(server);
   const isOfSession = ['replayBot', 'compareBot', 'stopPaper', 'reEnableBot'].includes(operation);
   if (isOfSession) await addExampleSession(server);
+  if (operation === 'forkBot') await addExampleSession(server, EXAMPLE_STEPS);
   if (operation === 'reEnableBot') await latchExampleSession(server);
   if (['stopDeployment', 'getProductionDeployment', 'reportRunner'].includes(operation)) {
     await addExampleDeployment(server);
@@ -346,7 +350,11 @@ async function addExampleChat({ services }: TestApp): Promise<void> {
   await endTurn(chat, turn, 'done', 'I am no language model.', record);
 }
 
-/** A paper session that ended before its first bars, and data to compare it with. */
+const EXAMPLE_STEPS: readonly Step[] = [0, 1, 2].map((day) => ({
+  time: Date.UTC(2000, 0, 1 + day),
+  bars: { SPX: { open: 100, high: 102, low: 99, close: 101, volume: 1000 } },
+}));
+
 async function latchExampleSession({ services, now }: TestApp): Promise<void> {
   await services.tasks.storage.write(async (tx) => {
     const { bot_id } = await getBot(tx, 'sma-crossover');
@@ -363,7 +371,11 @@ async function latchExampleSession({ services, now }: TestApp): Promise<void> {
   });
 }
 
-async function addExampleSession({ services, now }: TestApp): Promise<void> {
+/** An ended paper session over `steps`, and data to compare it with. */
+async function addExampleSession(
+  { services, now }: TestApp,
+  steps: readonly Step[] = [],
+): Promise<void> {
   const { storage, catalogueDir } = services.tasks;
   await replaceDays(catalogueDir, (rows) => rows);
   await storage.write(async (tx) => {
@@ -413,6 +425,7 @@ async function addExampleSession({ services, now }: TestApp): Promise<void> {
         latches_lifted: 0,
       })
       .execute();
+    await appendSession(tx, { ...place, deployment_id }, now, steps.map(barsEvent));
     const outcome = { status: 'success', result: '{}', summary: {} } as const;
     await endTask(tx, open, now, outcome);
   });

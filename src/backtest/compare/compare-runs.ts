@@ -127,10 +127,7 @@ export function compareRuns(runs: readonly StoredRun[]): Comparison {
       params: summary.params ?? null,
     })),
     notes: notesOn(runs, window),
-    figures: Object.values(FIGURE_GROUPS)
-      .flat()
-      .map((name) => compareFigure(name, summaries, isSameMoney))
-      .filter(({ values }) => values.some((value) => value !== null)),
+    figures: compareFigures(summaries, isSameMoney),
     shared:
       window === undefined
         ? null
@@ -146,6 +143,17 @@ export function compareRuns(runs: readonly StoredRun[]): Comparison {
       trade: firstDifferingTrade(first!, other, window),
     })),
   };
+}
+
+/** @param summaries statistics of each run. */
+export function compareFigures(
+  summaries: readonly object[],
+  isSameMoney: boolean,
+): ComparedFigure[] {
+  return Object.values(FIGURE_GROUPS)
+    .flat()
+    .map((name) => compareFigure(name, summaries, isSameMoney))
+    .filter(({ values }) => values.some((value) => value !== null));
 }
 
 function compareFigure(
@@ -167,7 +175,13 @@ function compareFigure(
 }
 
 function sharedFigures(runs: readonly StoredRun[], window: Window): ComparedFigure[] {
-  const blocks = runs.map((run) => curveStatistics(cutTo(run, window), run.summary.conventions));
+  return compareCurves(
+    runs.map((run) => curveStatistics(cutTo(run, window), run.summary.conventions)),
+  );
+}
+
+/** @param blocks statistics of each curve. */
+export function compareCurves(blocks: readonly object[]): ComparedFigure[] {
   return SHARED_FIGURES.map((name) => compareFigure(name, blocks, true));
 }
 

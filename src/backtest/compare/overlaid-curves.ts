@@ -1,6 +1,6 @@
 import { mergeTimes } from '../../engine/steps.ts';
 import { cutTo, type Window } from './shared-window.ts';
-import type { StoredRun } from './stored-run.ts';
+import type { Curve } from '../curve-statistics.ts';
 
 /** Curves of several runs at the same instants; `null` before the first and after the last step of a run. */
 export interface OverlaidCurves {
@@ -18,7 +18,7 @@ export interface OverlaidCurves {
  * @param limit largest number of instants
  */
 export function overlayCurves(
-  runs: readonly StoredRun[],
+  runs: readonly Curve[],
   window: Window | undefined,
   limit: number,
 ): OverlaidCurves {

@@ -18,9 +18,9 @@ const HUES = [3, 1, 2, 5, 0, 4, 6, 7];
 /** Renders a comparison as a self-contained HTML page. */
 export function renderComparison(comparison: Comparison, curves: OverlaidCurves): string {
   const { runs, notes } = comparison;
-  const dateOnly = curves.time.every((seconds) => (seconds * 1000) % DAY === 0);
-  const labels = runs.map(({ label }) => label);
-  const data: ComparisonData = { ...curves, dateOnly, labels, hues: HUES };
+  const data = chartData(runs, curves);
+  const { dateOnly } = data;
+  const start = comparison.shared === null ? 'its own start' : 'the start of the shared window';
   return renderPage({
     title: `${runs.map(({ bot }) => bot.name).join(' and ')} · comparison`,
     body: html`<main>
@@ -31,8 +31,8 @@ export function renderComparison(comparison: Comparison, curves: OverlaidCurves)
         </div>
         <h1><bdi>${[...new Set(runs.map(({ bot }) => bot.name))].join(' and ')}</bdi></h1>
       </header>
-      ${runsSection(runs, dateOnly)} ${notesSection(notes)} ${curvesSection(comparison, curves)}
-      ${figuresSection(comparison, dateOnly)}
+      ${runsSection(runs, dateOnly)} ${notesSection(notes)} ${curvesSection(runs, curves, start)}
+      ${figuresSection(runs, groupsOf(comparison, dateOnly))}
       ${comparison.differences.map((difference) => differenceSection(difference))}
     </main>`,
     data,
@@ -41,9 +41,16 @@ export function renderComparison(comparison: Comparison, curves: OverlaidCurves)
   });
 }
 
+export function chartData(runs: readonly Labeled[], curves: OverlaidCurves): ComparisonData {
+  const dateOnly = curves.time.every((seconds) => (seconds * 1000) % DAY === 0);
+  return { ...curves, dateOnly, labels: runs.map(({ label }) => label), hues: HUES };
+}
+
+type Labeled = Pick<ComparedRun, 'label'>;
+
 const TRADE_ROWS = Object.keys(TRADE_LABELS) as (keyof typeof TRADE_LABELS)[];
 
-function keyOf(runs: readonly ComparedRun[], index: number): Html {
+function keyOf(runs: readonly Labeled[], index: number): Html {
   return html`<span class="key line-${HUES[index]!}"></span> ${runs[index]!.label}`;
 }
 
@@ -97,37 +104,45 @@ function notesSection(notes: readonly string[]): Html {
       </section>`;
 }
 
-function curvesSection({ runs, shared }: Comparison, { time, growth }: OverlaidCurves): Html {
+/** @param start from which growth is counted, in words. */
+export function curvesSection(
+  runs: readonly Labeled[],
+  { time, growth }: OverlaidCurves,
+  start: string,
+): Html {
   const ends = runs.map(({ label }, run) => {
     const last = growth[run]!.findLast((value) => value !== null) ?? 0;
     return `${label} ${formatFigure('total_return', last)}`;
   });
-  const start = shared === null ? 'its own start' : 'the start of the shared window';
   return chartSection('equity', 'Growth and drawdown', {
     selector: growth.flat().every((value) => value === null || value > -1) ? LOG_BUTTON : nothing,
     legend: html`${runs.map((_, index) => html`<span>${keyOf(runs, index)}</span>`)}`,
-    caption: `Growth since ${start}: ${ends.join(', ')}. The lower chart shows the drawdown of each run. Times are in UTC. The chart has ${formatCountOf(time.length, 'point')} of each run; drawdowns are the deepest since the point before.`,
+    caption: `Growth since ${start}: ${ends.join(', ')}. Below it, the drawdown of each run. Times are in UTC. The chart has ${formatCountOf(time.length, 'point')} of each run; drawdowns are the deepest since the point before.`,
   });
 }
 
-function figuresSection({ runs, figures, shared }: Comparison, dateOnly: boolean): Html {
-  const rows = (group: readonly string[], of: readonly ComparedFigure[]): Html[] =>
-    of.filter(({ figure }) => group.includes(figure)).map(figureRow);
-  const groups = Object.entries(FIGURE_GROUPS).map(
-    ([title, names]) => [title, rows(names, figures)] as const,
-  );
+/** Rows of a table of figures, in groups with titles. */
+type FigureGroup = readonly [title: string, figures: readonly ComparedFigure[]];
+
+function groupsOf({ runs, figures, shared }: Comparison, dateOnly: boolean): FigureGroup[] {
+  const groups = groupFigures(figures);
   const isSame = new Set(runs.map(({ window }) => `${window.from} ${window.to}`)).size === 1;
-  if (shared !== null && !isSame) {
-    const [from, to] = [shared.from, shared.to].map((at) =>
-      formatInstant(Date.parse(at), dateOnly),
-    );
-    groups.unshift([`Shared window, ${from} to ${to}`, shared.figures.map(figureRow)]);
-  }
+  if (shared === null || isSame) return groups;
+  const [from, to] = [shared.from, shared.to].map((at) => formatInstant(Date.parse(at), dateOnly));
+  return [[`Shared window, ${from} to ${to}`, shared.figures], ...groups];
+}
+
+export function groupFigures(figures: readonly ComparedFigure[]): FigureGroup[] {
+  return Object.entries(FIGURE_GROUPS).map(([title, names]: [string, readonly string[]]) => [
+    title,
+    figures.filter(({ figure }) => names.includes(figure)),
+  ]);
+}
+
+export function figuresSection(runs: readonly Labeled[], groups: readonly FigureGroup[]): Html {
   return html`<section aria-labelledby="figures">
     <h2 id="figures">Figures</h2>
-    <p class="note">
-      A check mark shows the best value of a row if a higher or a lower value is better.
-    </p>
+    <p class="note">A check mark is at the best value of a row, where one direction is better.</p>
     <div class="scroll" tabindex="0" role="region" aria-labelledby="figures">
       <table class="plain side">
         <thead>
@@ -144,7 +159,7 @@ function figuresSection({ runs, figures, shared }: Comparison, dateOnly: boolean
                 <tr class="group">
                   <th colspan="${runs.length + 1}" scope="rowgroup">${title}</th>
                 </tr>
-                ${own}
+                ${own.map(figureRow)}
               </tbody>`,
           )}
       </table>

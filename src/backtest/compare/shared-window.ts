@@ -1,6 +1,5 @@
 import { firstAtLeast } from '../../base/sorted.ts';
 import type { Curve } from '../curve-statistics.ts';
-import type { StoredRun } from './stored-run.ts';
 
 /** First and last instant, both included, ms since the epoch. */
 export interface Window {
@@ -9,7 +8,7 @@ export interface Window {
 }
 
 /** The time that all runs cover; undefined if that is less than two steps of any of them. */
-export function sharedWindow(runs: readonly Pick<StoredRun, 'time'>[]): Window | undefined {
+export function sharedWindow(runs: readonly Pick<Curve, 'time'>[]): Window | undefined {
   const from = Math.max(...runs.map(({ time }) => time[0]!));
   const to = Math.min(...runs.map(({ time }) => time.at(-1)!));
   const isCovered = runs.every(
@@ -19,12 +18,12 @@ export function sharedWindow(runs: readonly Pick<StoredRun, 'time'>[]): Window |
 }
 
 /** The steps of a run in a window. The equity before them is the starting cash. */
-export function cutTo({ time, equity, summary }: StoredRun, { from, to }: Window): Curve {
+export function cutTo({ time, equity, initialCash }: Curve, { from, to }: Window): Curve {
   const first = firstAtLeast(time, from, 0);
   const end = firstAtLeast(time, to + 1, first);
   return {
     time: time.subarray(first, end),
     equity: equity.subarray(first, end),
-    initialCash: first === 0 ? summary.equity.start : equity[first - 1]!,
+    initialCash: first === 0 ? initialCash : equity[first - 1]!,
   };
 }

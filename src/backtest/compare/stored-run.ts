@@ -6,14 +6,13 @@ import { isSystemError } from '../../base/system-errors.ts';
 import type { Trade } from '../../engine/round-trip.ts';
 import { readColumns, readTexts } from '../../market/read-columns.ts';
 import { TRADE_COLUMNS } from '../result-csv.ts';
+import type { Curve } from '../curve-statistics.ts';
 import type { Summary } from '../summary.ts';
 
 /** A finished run as read from its directory. */
-export interface StoredRun {
+export interface StoredRun extends Curve {
   readonly directory: string;
   readonly summary: Summary;
-  readonly time: Float64Array;
-  readonly equity: Float64Array;
   /** In order of entry. */
   readonly trades: readonly StoredTrade[];
 }
@@ -61,6 +60,7 @@ export async function readRun(directory: string): Promise<StoredRun> {
     directory,
     summary,
     ...columns,
+    initialCash: summary.equity.start,
     trades: rows.map(tradeOf).toSorted((a, b) => a.id - b.id),
   };
 }

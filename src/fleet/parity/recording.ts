@@ -139,7 +139,7 @@ function endOf({ status, halt, stopped = false }: Ended, isUnwanted: boolean): S
   return halt === undefined && isUnwanted ? 'stop' : 'halt';
 }
 
-function isSupervisionInput(kind: string): kind is SupervisionInput['kind'] {
+export function isSupervisionInput(kind: string): kind is SupervisionInput['kind'] {
   return (SUPERVISION_KINDS as readonly string[]).includes(kind);
 }
 

@@ -2,8 +2,8 @@ import type { Worker } from 'node:worker_threads';
 import { ServiceError } from '../../base/errors.ts';
 import { acquireThread, releaseThread, stopThread } from '../../base/thread-pool.ts';
 import { fromErrorData } from '../../base/error-data.ts';
-import type { ReplayMessage } from './replay-worker.ts';
-import type { LogPart, RunParity, RunReplay, SessionWork } from './replay-work.ts';
+import type { ReplayMessage, ReplayResult } from './replay-worker.ts';
+import type { LogPart, SessionWork } from './replay-work.ts';
 
 /** Shorter than the timeout of requests. */
 const LIMIT_MS = 25_000;
@@ -24,7 +24,7 @@ const FILE = new URL(`./replay-worker${import.meta.url.slice(-3)}`, import.meta.
 export async function runReplayThread(
   work: SessionWork,
   parts: AsyncIterator<LogPart>,
-): Promise<RunReplay | RunParity> {
+): Promise<ReplayResult> {
   if (atOnce >= MOST_AT_ONCE) {
     throw new ServiceError('overloaded', `${MOST_AT_ONCE} replays are already running`, {
       remedy: 'Try again in a few seconds.',
@@ -33,7 +33,7 @@ export async function runReplayThread(
   }
   const thread = acquireThread(FILE);
   atOnce += 1;
-  const { promise, resolve, reject } = Promise.withResolvers<RunReplay | RunParity>();
+  const { promise, resolve, reject } = Promise.withResolvers<ReplayResult>();
   let isSettled = false;
   const feed = async (): Promise<void> => {
     const { value } = await parts.next();

@@ -14,6 +14,7 @@ import {
   takeAllSteps,
   type CodeLimits,
   type HostedRun,
+  type PastParams,
 } from '../../trading/sandbox/hosted-run.ts';
 import type { BotEventsTable } from '../../storage/tables.ts';
 import { firstDifferentEvent } from './differences.ts';
@@ -50,12 +51,20 @@ export interface SessionWork {
   readonly customCode: CodeLimits | undefined;
   /** Backtest to compare the session with. */
   readonly parity?: ParityWork | undefined;
+  readonly fork?: ForkWork | undefined;
 }
 
 export interface ParityWork {
   readonly backtest: Subject;
   /** Null to use the recorded bars. */
   readonly catalogueDir: string | null;
+}
+
+export interface ForkWork {
+  /** Sequence number of an event; the fork leaves the session after the bars up to it. */
+  readonly at_seq: number;
+  /** The session with the parameters of the fork. */
+  readonly changed: Subject;
 }
 
 /** Rows of the log, or after the last ones their last sequence number. */
@@ -146,7 +155,7 @@ export async function compareSession(
 }
 
 /** Whether a halt or stop canceled the last order, which a strategy cannot do with this reason. */
-function endsHalted(orders: RecordedRun['orders']): boolean {
+export function endsHalted(orders: RecordedRun['orders']): boolean {
   const last = orders.at(-1);
   if (last === undefined) return false;
   const event = JSON.parse(last.line) as OrderEvent;
@@ -165,13 +174,15 @@ async function read(
   throw new Error('the log has no end');
 }
 
-async function withBot<T>(
+export async function withBot<T>(
   { customCode }: SessionWork,
   { document, changes, files }: Subject,
   signal: AbortSignal,
   work: (run: HostedRun) => Promise<T>,
+  past?: PastParams,
 ): Promise<T> {
-  const run = await openHosted(readChangedSpec(document, changes, files), customCode, signal);
+  const hosted = readChangedSpec(document, changes, files);
+  const run = await openHosted(hosted, customCode, signal, past);
   try {
     return await work(run);
   } finally {
@@ -191,7 +202,7 @@ async function again(
   return rerun(setup, options);
 }
 
-function specOf({ document, changes, files }: Subject) {
+export function specOf({ document, changes, files }: Subject) {
   return readChangedSpec(document, changes, files).spec;
 }
 

@@ -1,19 +1,17 @@
 import { parentPort } from 'node:worker_threads';
+import { forkSession } from './fork-work.ts';
 import type { ErrorData } from '../../base/error-data.ts';
 import { toErrorData } from '../../base/error-data.ts';
-import {
-  compareSession,
-  replaySession,
-  type LogPart,
-  type RunParity,
-  type RunReplay,
-  type SessionWork,
-} from './replay-work.ts';
+import { compareSession, replaySession, type LogPart, type SessionWork } from './replay-work.ts';
+
+export type ReplayResult = Awaited<
+  ReturnType<typeof replaySession | typeof compareSession | typeof forkSession>
+>;
 
 /** Message from the thread; `more` requests the next part of the log. */
 export type ReplayMessage =
   | 'more'
-  | { readonly done: RunReplay | RunParity }
+  | { readonly done: ReplayResult }
   | { readonly error: ErrorData; readonly bug?: unknown };
 
 function send(message: ReplayMessage): void {
@@ -33,15 +31,18 @@ async function* parts(): AsyncGenerator<LogPart> {
   }
 }
 
+function resultOf(work: SessionWork, signal: AbortSignal): Promise<ReplayResult> {
+  const { parity, fork } = work;
+  if (parity !== undefined) return compareSession(work, parity, parts(), signal);
+  if (fork !== undefined) return forkSession(work, fork, parts(), signal);
+  return replaySession(work, parts(), signal);
+}
+
 async function make(work: SessionWork): Promise<void> {
   stop = new AbortController();
   try {
     const { signal } = stop;
-    const done =
-      work.parity === undefined
-        ? await replaySession(work, parts(), signal)
-        : await compareSession(work, work.parity, parts(), signal);
-    send({ done });
+    send({ done: await resultOf(work, signal) });
   } catch (error) {
     send(toErrorData(error));
   } finally {

@@ -4,10 +4,12 @@ import { getBotId } from '../registry/bots.ts';
 import { getRunnableVersion } from '../registry/versions.ts';
 import { readChangedSpec, type SpecChanges } from '../../bots/hosted.ts';
 import { ServiceError } from '../../base/errors.ts';
+import type { EventFault } from '../../events/event.ts';
 import { readRows } from '../../events/read-events.ts';
 import type { Db, TradingSessionsTable } from '../../storage/tables.ts';
 import { isLiveSession, type PaperInput } from '../tasks/paper.ts';
 import { getTask, type Task, type TaskService } from '../tasks/tasks.ts';
+import type { ParamValue, RunFork } from './fork-work.ts';
 import { runReplayThread } from './replay-thread.ts';
 import type { LogPart, RunParity, RunReplay, Subject } from './replay-work.ts';
 
@@ -85,6 +87,66 @@ export async function compareWithBacktest(
     equal: done.first_difference === null && done.fault === null,
     ...done,
   };
+}
+
+export interface ForkRequest {
+  /** Default: the newest paper session. */
+  readonly run_id?: string | undefined;
+  /** Sequence number of an event; the parameters change after the bars up to it. */
+  readonly at_seq: number;
+  readonly params: Readonly<Record<string, ParamValue>>;
+}
+
+/** A fork. Without comparison if the log is faulty. */
+export interface Fork extends Named {
+  readonly schema: 'service-local/fork/v1';
+  readonly at_seq: number;
+  /** Whether the session is active, so that only its bars so far are used. */
+  readonly running: boolean;
+  readonly comparison: RunFork | null;
+  readonly fault: EventFault | null;
+}
+
+/**
+ * Runs a paper session again over its recorded bars, and again with other parameters after the bars up
+ * to an event. Neither run is recorded.
+ *
+ * @throws ServiceError `not_found` for the bot or the run; `conflict` for another kind of run, an event
+ * without bars before and after it, or a session that cannot be reproduced; `invalid_spec` for invalid
+ * parameters; `overloaded`.
+ */
+export async function forkRun(
+  service: TaskService,
+  ref: string,
+  { run_id, at_seq, params }: ForkRequest,
+): Promise<Fork> {
+  const { read } = service.storage;
+  const found = await findSession(read, ref, run_id ?? (await newestSession(read, ref)));
+  if (found.task.kind !== 'paper') throw atVenue(found.task);
+  const work = await workOf(service, found);
+  const { session } = work;
+  const changes = { ...session.changes, params: { ...session.changes.params, ...params } };
+  const changed = { ...session, changes };
+  // Checked here, because the thread does not know which of the two specs an error belongs to.
+  readChangedSpec(changed.document, changed.changes, changed.files);
+  const done = await runReplayThread({ ...work, fork: { at_seq, changed } }, partsOf(read, found));
+  return {
+    schema: 'service-local/fork/v1',
+    ...named(found),
+    at_seq,
+    running: found.task.ended_at === null,
+    ...('curves' in done
+      ? { comparison: done, fault: null }
+      : { comparison: null, fault: done.fault }),
+  };
+}
+
+function atVenue({ task_id }: Task): ServiceError {
+  const message = `run ${task_id} traded at an exchange, whose fills cannot be repeated`;
+  return new ServiceError('conflict', message, {
+    reason: 'filled_by_venue',
+    remedy: 'Fork a paper session of the bot over the same bars.',
+  });
 }
 
 interface Found {

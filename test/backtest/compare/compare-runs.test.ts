@@ -35,6 +35,7 @@ function stored(
     },
     time,
     equity: Float64Array.from(equity),
+    initialCash: equity[0]!,
     trades: entered,
   };
 }

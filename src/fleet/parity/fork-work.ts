@@ -1,0 +1,210 @@
+/** Forks of recorded sessions, as computed in a thread. */
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { compareFork, type ForkComparison } from '../../backtest/compare/compare-fork.ts';
+import { ServiceError } from '../../base/errors.ts';
+import { engineConfig } from '../../bots/spec.ts';
+import { stepsOf } from '../../engine/steps.ts';
+import { stateHash } from '../../events/session-state.ts';
+import type { EventFault } from '../../events/event.ts';
+import { parseTimeframe } from '../../market/timeframe.ts';
+import { takeAllSteps, type HostedRun } from '../../trading/sandbox/hosted-run.ts';
+import type { SessionInput } from '../../trading/session-events.ts';
+import { TradingSession } from '../../trading/trading-session.ts';
+import { firstDifferentEvent } from './differences.ts';
+import type { ReportedItem } from './explain-difference.ts';
+import { ForkPointFinder, type ForkPoint } from './fork-point.ts';
+import { Recording, type RecordedRun } from './recording.ts';
+import { endsHalted, specOf, withBot } from './replay-work.ts';
+import type { ForkWork, LogPart, SessionWork } from './replay-work.ts';
+
+export type ParamValue = number | string | boolean;
+
+/** A session beside the same session with other parameters from a bar on. */
+export interface RunFork extends ForkComparison {
+  /** The bars after which the parameters change, RFC 3339, and the state of the session after them. */
+  readonly at: {
+    readonly time: string;
+    readonly state_hash: string;
+    /** The newest recorded state up to there, which the re-run reproduces; null if none was recorded. */
+    readonly verified_seq: number | null;
+  };
+  readonly params: readonly ForkedParam[];
+  /** Number of bar steps. */
+  readonly steps: { readonly before: number; readonly after: number };
+  /** Order events after the fork. */
+  readonly events: { readonly session: number; readonly fork: number };
+  readonly first_difference: {
+    readonly session: ReportedItem | null;
+    readonly fork: ReportedItem | null;
+  } | null;
+  /** Why the strategy failed with the other parameters; null if it did not. */
+  readonly failure: string | null;
+}
+
+interface ForkedParam {
+  readonly name: string;
+  readonly session: ParamValue;
+  readonly fork: ParamValue;
+}
+
+/**
+ * @param signal ends the process of a custom strategy.
+ * @throws ServiceError `conflict` for an event without bars up to it or after it, or for a session that
+ * cannot be reproduced; `invalid_spec` for invalid parameters.
+ */
+export async function forkSession(
+  work: SessionWork,
+  { at_seq, changed }: ForkWork,
+  parts: AsyncIterable<LogPart>,
+  signal: AbortSignal,
+): Promise<RunFork | { readonly fault: EventFault }> {
+  const { session } = work;
+  const { spec } = specOf(session);
+  const recording = new Recording(work.run_id, spec.universe.symbols, work.before);
+  const finder = new ForkPointFinder(work.run_id, at_seq);
+  let recorded: RecordedRun | undefined;
+  for await (const part of parts) {
+    if ('end' in part) {
+      recorded = recording.finish(part.end);
+      break;
+    }
+    recording.take(part.rows);
+    finder.take(part.rows);
+  }
+  if (recorded === undefined) throw new Error('the log has no end');
+  if (recorded.fault !== undefined) return { fault: recorded.fault };
+  const point = finder.find();
+  const play = (run: HostedRun): Promise<Played> => playSession(run, recorded, point, work);
+  const own = await withBot(work, session, signal, play);
+  if (firstDifferentEvent(recorded.orders, own.lines) !== undefined || !own.isVerified) {
+    throw notReproduced();
+  }
+  const past = { params: specOf(session).spec.strategy.params, until: point.time };
+  const fork = await withBot(work, changed, signal, play, past);
+  if (fork.stepsBefore < own.stepsBefore) throw failedInPast(fork.failure);
+  if (fork.stateHash !== own.stateHash) throw notReproduced();
+  return compare(own, fork, point, parseTimeframe(spec.data.timeframe).ms);
+}
+
+function compare(own: Played, fork: Played, { time, state }: ForkPoint, barMs: number): RunFork {
+  const lines = own.lines.map((line) => ({ seq: 0, line }));
+  const difference = firstDifferentEvent(lines, fork.lines);
+  return {
+    ...compareFork([own.result, fork.result], { until: time, barMs }),
+    at: {
+      time: new Date(time).toISOString(),
+      state_hash: own.stateHash,
+      verified_seq: state?.seq ?? null,
+    },
+    params: Object.keys(own.params).map((name) => ({
+      name,
+      session: own.params[name]!,
+      fork: fork.params[name]!,
+    })),
+    steps: { before: own.stepsBefore, after: own.result.steps - own.stepsBefore },
+    events: {
+      session: own.lines.length - own.eventsBefore,
+      fork: fork.lines.length - fork.eventsBefore,
+    },
+    first_difference: difference
+      ? { session: difference.recorded ?? null, fork: difference.rerun ?? null }
+      : null,
+    failure: fork.failure ?? null,
+  };
+}
+
+interface Played {
+  readonly params: Readonly<Record<string, ParamValue>>;
+  /** Order events, as lines of `events.ndjson`. */
+  readonly lines: readonly string[];
+  /** Number of events and steps up to the fork, and the hash of the state there. */
+  readonly eventsBefore: number;
+  readonly stepsBefore: number;
+  readonly stateHash: string;
+  /** False if a recorded state is not reached again. */
+  readonly isVerified: boolean;
+  readonly result: ReturnType<TradingSession['result']>['result'];
+  readonly failure: string | undefined;
+}
+
+/** Steps between two chances for the thread to receive a request to stop. */
+const STEPS_AT_ONCE = 256;
+
+/** Runs a session over its recorded inputs, and verifies its state up to the fork. */
+async function playSession(
+  run: HostedRun,
+  recorded: RecordedRun,
+  { inputs: before, state: known }: ForkPoint,
+  { timeoutMs, session: { opening } }: Pick<SessionWork, 'timeoutMs' | 'session'>,
+): Promise<Played> {
+  const { strategy, params, spec } = run.bot;
+  await takeAllSteps(run, recorded.instruments);
+  const { symbols } = spec.spec.universe;
+  const config = engineConfig(spec);
+  const setup = { symbols, strategy, params, config, timeoutMs, opening, signals: run.signals };
+  const session = new TradingSession(setup);
+  let taken = 0;
+  let atFork: Pick<Played, 'eventsBefore' | 'stepsBefore' | 'stateHash'> | undefined;
+  let isVerified = true;
+  session.take({ kind: 'data.warm_up', bars: warmUpOf(recorded) });
+  for (const input of inputsOf(recorded)) {
+    if (taken === before) atFork = momentOf(session);
+    if (session.status !== 'running') break;
+    session.take(input);
+    taken += 1;
+    if (taken === known?.inputs) isVerified = stateHash(session.state()) === known.hash;
+    if (taken % STEPS_AT_ONCE === 0) await nextTurn();
+  }
+  // A session does the same when its strategy fails.
+  if (endsHalted(recorded.orders) || session.failure !== undefined) session.halt();
+  return {
+    params,
+    lines: session.events().map((event) => JSON.stringify(event)),
+    ...(atFork ?? momentOf(session)),
+    isVerified,
+    result: session.result().result,
+    failure: session.failure?.message,
+  };
+}
+
+function momentOf(session: TradingSession) {
+  const state = session.state();
+  return { eventsBefore: state.seq, stepsBefore: session.steps, stateHash: stateHash(state) };
+}
+
+/** The inputs of a session after its warm-up, in recorded order. */
+function* inputsOf({ instruments, supervision }: RecordedRun): Generator<SessionInput> {
+  let next = 0;
+  const supervisionBefore = function* (time: number): Generator<SessionInput> {
+    while (next < supervision.length && (supervision[next]!.after ?? -Infinity) < time) {
+      yield supervision[next]!.input;
+      next += 1;
+    }
+  };
+  for (const step of stepsOf(instruments)) {
+    yield* supervisionBefore(step.time);
+    yield { kind: 'data.bars', step };
+  }
+  yield* supervisionBefore(Infinity);
+}
+
+function warmUpOf({ instruments }: RecordedRun) {
+  return Object.fromEntries(
+    instruments.flatMap(({ symbol, warmUp }) => (warmUp ? [[symbol, warmUp] as const] : [])),
+  );
+}
+
+function notReproduced(): ServiceError {
+  return new ServiceError('conflict', 'the past of the session cannot be reproduced', {
+    reason: 'not_reproducible',
+    remedy: 'Run `service-local bots replay BOT --run RUN`, which names the first difference.',
+  });
+}
+
+function failedInPast(failure: string | undefined): ServiceError {
+  const message = `the strategy fails with these parameters before the fork: ${failure}`;
+  return new ServiceError('conflict', message, {
+    reason: 'strategy_failed',
+    remedy: 'Choose other parameters.',
+  });
+}
