@@ -93,7 +93,7 @@ function prune(
   for (const index of compared) {
     if (continues.has(index)) continue;
     results.prune(index, rung);
-    saved.countPruned({ ...trials.trial(index), metrics: results.metrics(index) }, share);
+    saved.countPruned(trials.trial(index));
   }
   return survivors;
 }

@@ -1,7 +1,6 @@
-import { sharpeAtLength } from '../deflated-sharpe.ts';
 import type { ExecutedTrial } from '../ledger/packed-trials.ts';
 import type { TrialLog } from './trial-log.ts';
-import type { TrialResult } from './trial.ts';
+import type { Trial, TrialResult } from './trial.ts';
 
 /** Counts executed trials in a ledger. */
 export type CountTrials = (executed: readonly ExecutedTrial[]) => void;
@@ -40,14 +39,9 @@ export class SavedTrials {
     this.#saveSoon();
   }
 
-  /**
-   * Counts a logged trial that does not run over more bars.
-   *
-   * @param share share of the bars over which it ran
-   */
-  countPruned(result: TrialResult, share: number): void {
-    const { params, sharpe } = executedTrial(result);
-    this.#uncounted.push({ params, sharpe: sharpe && sharpeAtLength(sharpe, share) });
+  /** Counts a logged trial that does not run over more bars. Its Sharpe ratio over all bars is unknown. */
+  countPruned({ params }: Pick<Trial, 'params'>): void {
+    this.#uncounted.push({ params, sharpe: null });
     this.#saveSoon();
   }
 

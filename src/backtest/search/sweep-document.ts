@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { DAY } from '../../base/durations.ts';
-import { deflatedSharpe } from '../deflated-sharpe.ts';
+import { deflatedSharpe, sharpeAtLength } from '../deflated-sharpe.ts';
 import type { DeflatedSharpe } from '../deflated-sharpe.ts';
 import { execute } from '../execute.ts';
 import { writeText } from '../write-text.ts';
@@ -166,11 +166,23 @@ async function deflateBest(
   const { instruments, signals, config, conventions, timeoutMs } = setup;
   const request = { instruments, signals, config, strategy: job.strategy, params: best.params };
   const run = await (job.execute ?? execute)(request, { timeoutMs });
+  const earlier = job.lock.trials;
   return deflatedSharpe(
     returnsOf(sampleEquity(run, conventions.sampling)),
-    // Failed and pruned trials count as trials, too.
-    results.sharpes((rung) => shareOfBars(search, rung)),
+    sharpesAtFullLength(search),
     conventions.periods_per_year,
-    job.lock.trials,
+    // The ratios at the first rung belong to another period, so only their own variance is meaningful.
+    earlier && results.lastRung > 0 ? { ...earlier, ...NO_SHARPES } : earlier,
   );
+}
+
+const NO_SHARPES = { sharpe_count: 0, sharpe_mean: null, sharpe_variance: null };
+
+/**
+ * Sharpe ratios of all trials. With pruning, those of the first rung, which is the only one that no trial
+ * was selected for: the ratios of the trials that were not pruned vary too little.
+ */
+function sharpesAtFullLength({ results, setup, parts }: Search): (number | null)[] {
+  const share = shareOfBars({ setup, parts }, 0);
+  return results.sharpes(0).map((sharpe) => sharpe && sharpeAtLength(sharpe, share));
 }

@@ -1,4 +1,3 @@
-import { sharpeAtLength } from '../deflated-sharpe.ts';
 import { BlockSums, type ReturnBlocks } from '../robustness/block-sums.ts';
 import { meets, rankTrials, type Ranking } from './rank-trials.ts';
 import type { Goal } from './goal.ts';
@@ -178,19 +177,11 @@ export class TrialResults {
     return this.take(this.ranking(goal), 1)[0];
   }
 
-  /**
-   * Sharpe ratio of every trial that has ended, at the length of the trials that are not pruned; null if
-   * it is undefined.
-   *
-   * @param shareOf share of the bars over which the trials of a rung run
-   */
-  sharpes(shareOf: (rung: number) => number): (number | null)[] {
+  /** Sharpe ratio at a rung of every trial that has ended; null if it is undefined or the trial failed. */
+  sharpes(rung: number): (number | null)[] {
     return Array.from(
       this.#indices((index) => this.#isPruned[index] === 1 || this.has(index)),
-      (index) => {
-        const sharpe = this.hasFailed(index) ? null : orNull(this.figure(index, 'sharpe'));
-        return sharpe && sharpeAtLength(sharpe, shareOf(this.#rungOf(index)));
-      },
+      (index) => (this.hasFailed(index) ? null : orNull(this.figure(index, 'sharpe', rung))),
     );
   }
 

@@ -337,6 +337,18 @@ describe('a search by tpe with pruning', () => {
     expect(rows.map((row) => row[3] === '')).toEqual(isPruned);
   });
 
+  test('deflates the Sharpe ratio by about as much as a search without pruning', async () => {
+    const random = [SMA, '-p', 'fast=2:60', '-p', 'slow=20:200', '--search=random', '--json'];
+    const expectedMax = async (...options: string[]): Promise<number> => {
+      const out = join(directory, `deflated-${options.join('')}`);
+      const { stdout } = await sweep(...random, '--trials=60', ...options, '--out', out);
+      return (JSON.parse(stdout) as SweepDocument).deflated_sharpe!.expected_max_sharpe;
+    };
+    const ratio = (await expectedMax('--prune')) / (await expectedMax());
+    expect(ratio).toBeGreaterThan(0.7);
+    expect(ratio).toBeLessThan(1.5);
+  });
+
   test.each(some(1, [4, 21, 40]))(
     'resumes after %i results with the same document',
     async (count) => {
