@@ -3,6 +3,7 @@ import type { Assertion } from '../assertion.ts';
 import { ServiceError } from '../../base/errors.ts';
 import type { RunResult } from '../../engine/run-result.ts';
 import { mergeTimes } from '../../engine/steps.ts';
+import { executorOf } from '../executor-of.ts';
 import type { BacktestJob } from '../job.ts';
 import { canonicalDigest } from '../run-lock.ts';
 import { returnsOf, sampleEquity } from '../returns.ts';
@@ -26,7 +27,7 @@ import type {
   RobustnessTests,
   Variant,
 } from './robustness-figures.ts';
-import { runVariant } from './run-variant.ts';
+import { runVariant, type VariantOptions } from './run-variant.ts';
 import { stressesOf } from './stresses.ts';
 
 export interface RobustnessRequest {
@@ -135,14 +136,15 @@ export async function testRobustness(
   const permuted = await permutedScores({ search, seed }, source, options);
   const { timeoutMs } = search.setup;
   const best: BacktestJob = { ...job, params: chosen.params };
-  const base = await runVariant(best, { timeoutMs, signal });
+  const execute = executorOf(source, { timeoutMs, memoryMb: options.memoryMb });
+  const runs = { execute, timeoutMs, signal };
+  const base = await runVariant(best, runs);
   const neighbors = neighborsOf(job.strategy, chosen.params, axes).map(
     ({ name, value, params }) =>
       ({ name: 'neighbor', label: `${name}=${value}`, job: { ...job, params } }) as const,
   );
   const stresses = stressesOf(best);
   const count = report('other runs', neighbors.length + stresses.length);
-  const runs = { timeoutMs, signal };
   return robustnessDocument(
     job,
     {
@@ -224,7 +226,7 @@ function resampleRun(
 
 async function runVariants<Name extends string>(
   variants: readonly { readonly name: Name; readonly label: string; readonly job: BacktestJob }[],
-  options: { readonly timeoutMs: number; readonly signal?: AbortSignal | undefined },
+  options: VariantOptions,
   onDone: (done: number) => void,
 ): Promise<Variant<Name>[]> {
   const done: Variant<Name>[] = [];
