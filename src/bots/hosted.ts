@@ -31,6 +31,8 @@ export interface HostedSpec {
   readonly spec: BotSpec;
   /** See `specHash`. */
   readonly hash: string;
+  /** See `Bot.holdoutTo`. */
+  readonly holdoutTo: string | undefined;
   /** Code of a custom strategy, and models; undefined instead of empty. */
   readonly files: Bundle | undefined;
   /** In the order of the spec. */
@@ -64,7 +66,9 @@ export function readHostedSpec(sent: SentSpec, allowsCode = false, isStored = tr
     ...unnamedModels(document, files),
   ];
   if (spec === undefined || all.length > 0) throw invalidSpec(inOrder(all), isText);
-  return { document: document.value, spec, hash: specHash(document.value), files, models };
+  const { value } = document;
+  const holdoutTo = spec.spec.data.to;
+  return { document: value, spec, hash: specHash(value), holdoutTo, files, models };
 }
 
 /** Values that override a spec for one run. */
@@ -74,6 +78,11 @@ export interface SpecChanges {
   readonly params?: Readonly<Record<string, unknown>> | undefined;
   /** JSON merge patch (RFC 7396) of the whole document. The other values take precedence. */
   readonly patch?: Readonly<Record<string, unknown>> | undefined;
+}
+
+/** Part of each document that a server accepted. */
+interface HostedDocument {
+  readonly spec: { readonly data: { readonly to?: string } };
 }
 
 /** Pointers into the spec, and the matching pointers into the changes. */
@@ -97,7 +106,8 @@ export function readChangedSpec(
 ): HostedSpec {
   try {
     const isCode = codeOf(files) !== undefined;
-    return readHostedSpec({ document: withChanges(document, changes), files }, isCode);
+    const changed = readHostedSpec({ document: withChanges(document, changes), files }, isCode);
+    return { ...changed, holdoutTo: (document as HostedDocument).spec.data.to };
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error;
     const problems = error.problems.map(({ pointer = '', ...rest }) => {

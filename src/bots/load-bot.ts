@@ -40,6 +40,11 @@ export interface Bot {
   readonly spec: BotSpec;
   /** See `specHash`. */
   readonly hash: string;
+  /**
+   * `data.to` as declared with the holdout, whose end it is. Another `to` for one run does not move the
+   * holdout.
+   */
+  readonly holdoutTo: string | undefined;
   readonly strategy: Strategy;
   /** Runs the strategy outside this thread. */
   readonly execute?: Execute | undefined;
@@ -118,6 +123,7 @@ export function checkBot(
     document: document.value,
     spec,
     hash: specHash(document.value),
+    holdoutTo: spec.spec.data.to,
     strategy,
     execute,
     declare,
@@ -206,6 +212,7 @@ function override(bot: Bot, { params, from, to, columns, repair, holdout }: Over
     document,
     spec: spec.data,
     hash: specHash(document),
+    holdoutTo: holdout === undefined ? bot.holdoutTo : spec.data.spec.data.to,
     params: resolved.values,
   };
 }
@@ -227,7 +234,7 @@ function paramRemedy({ key = '', code }: ParamProblem, declared: Params): string
  * @throws ServiceError `invalid_spec` if the spec does not meet the strategy's requirements.
  */
 export function hostedBot(hosted: HostedSpec, own?: Strategy, declare?: DeclareIndicators): Bot {
-  const { document, spec, hash, models } = hosted;
+  const { document, spec, hash, holdoutTo, models } = hosted;
   const code = codeOf(hosted.files);
   const { name, params } = spec.spec.strategy;
   const strategy = own ?? BUILT_IN_STRATEGIES.get(name!)!;
@@ -241,6 +248,7 @@ export function hostedBot(hosted: HostedSpec, own?: Strategy, declare?: DeclareI
     document,
     spec,
     hash,
+    holdoutTo,
     strategy,
     declare,
     strategyFiles: code && digestsOf(code),

@@ -10,7 +10,7 @@ import type { EngineConfig } from '../engine/config.ts';
 import type { History } from '../engine/history-need.ts';
 import { ENGINE_VERSION } from '../engine/version.ts';
 import { ServiceError } from '../base/errors.ts';
-import { followedBy, sliceBars } from '../market/bars.ts';
+import { followedBy, sliceBars, type Bars } from '../market/bars.ts';
 import { formatTime } from '../market/bar-time.ts';
 import { barsDigest } from '../market/digest.ts';
 import { loadDataset, type Dataset } from '../market/load-dataset.ts';
@@ -38,11 +38,45 @@ export interface Prepared {
 }
 
 /**
- * Reads the data of a bot and collects everything that its run needs.
+ * Reads the data of a bot, without its holdout, and collects everything that its run needs.
  *
  * @throws ServiceError `invalid_data`, `file_not_found`
  */
 export async function prepare(bot: Bot, options: PrepareOptions): Promise<Prepared> {
+  const { job: whole, notes } = await readWhole(bot, options);
+  const { holdout, to } = bot.spec.spec.data;
+  if (holdout === undefined) return { job: whole, notes };
+  const own = whole.instruments.map(({ bars }) => timesOf(bars));
+  const times = to === bot.holdoutTo ? own : await timesToHoldout(bot, options);
+  const job = keepHoldout(whole, holdout, times, options.opensHoldout ?? false);
+  return {
+    job,
+    notes: [...notes, ...holdoutNotes(job, Math.max(...own.map((time) => time.at(-1)!)))],
+  };
+}
+
+/** Times of the bars of each symbol up to the end of the holdout, for a run with another window. */
+function timesToHoldout(bot: Bot, options: PrepareOptions): Promise<Float64Array[]> {
+  const { load = loadDataset, catalogueDir } = options;
+  const { universe, data } = bot.spec.spec;
+  const { timeframe, columns, repair } = data;
+  return Promise.all(
+    universe.symbols.map(async (symbol) => {
+      const source = bot.data[symbol]!;
+      const { calendar } = universe;
+      const to = bot.holdoutTo;
+      const read = { source, catalogueDir, timeframe, calendar, to, columns, repair };
+      return timesOf((await load(read)).bars);
+    }),
+  );
+}
+
+function timesOf({ time, length }: Bars): Float64Array {
+  return time.subarray(0, length);
+}
+
+/** Reads the data of a bot and collects everything that a run over all of them needs. */
+async function readWhole(bot: Bot, options: PrepareOptions): Promise<Prepared> {
   const { universe, data, metrics } = bot.spec.spec;
   const { load = loadDataset } = options;
   const config = engineConfig(bot.spec);
@@ -93,7 +127,7 @@ export async function prepare(bot: Bot, options: PrepareOptions): Promise<Prepar
     outside: bot.outside,
   });
   const { name, slug } = bot.spec.metadata;
-  const whole: BacktestJob = {
+  const job: BacktestJob = {
     bot: { name, slug },
     currency: universe.currency,
     lock,
@@ -106,15 +140,17 @@ export async function prepare(bot: Bot, options: PrepareOptions): Promise<Prepar
     historyNeeds: data.from === undefined ? undefined : historyNeedsOf(bot, barMs, histories),
     assertions: [...gatesOfSpec(metrics), ...options.assertions],
   };
-  const isOpen = options.opensHoldout ?? false;
-  const job = data.holdout === undefined ? whole : keepHoldout(whole, data.holdout, isOpen);
-  return { notes: [...bot.notes, ...mergeNotes(notes), ...holdoutNotes(job)], job };
+  return { notes: [...bot.notes, ...mergeNotes(notes)], job };
 }
 
-function holdoutNotes({ holdout }: BacktestJob): string[] {
+/** @param last time of the last bar of the requested window */
+function holdoutNotes({ holdout }: BacktestJob, last: number): string[] {
   if (holdout === undefined || holdout.is_open) return [];
   const [from, to] = [holdout.from, holdout.to].map((time) => formatTime(Date.parse(time)));
-  return [`the last ${holdout.period}, ${from} to ${to}, is held out and not part of this run`];
+  const after = last > Date.parse(holdout.to) ? '; the bars after it are not used, either' : '';
+  return [
+    `the last ${holdout.period}, ${from} to ${to}, is held out and not part of this run${after}`,
+  ];
 }
 
 /** Merges equal notes of several symbols into one. */

@@ -5,16 +5,18 @@ import type { Problem } from '../base/errors.ts';
 type Risk = NonNullable<BotSpec['spec']['risk']>;
 
 /**
- * Finds changes that only a person may make: a changed slug, holdout, kind, attribution or deployment,
- * and raised or removed limits.
+ * Finds changes that only a person may make: a changed slug, holdout, end of the data where a holdout
+ * is declared, kind, attribution or deployment, and raised or removed limits.
  *
  * @param before the version that would be replaced.
  * @returns one problem per change, with a pointer into the proposed document.
  */
 export function proposalProblems(before: BotSpec, after: BotSpec): Problem[] {
+  const { holdout, to: end } = before.spec.data;
   const kept = [
     ['/metadata/slug', before.metadata.slug, after.metadata.slug],
-    ['/spec/data/holdout', before.spec.data.holdout, after.spec.data.holdout],
+    ['/spec/data/holdout', holdout, after.spec.data.holdout],
+    ['/spec/data/to', end, holdout === undefined ? end : after.spec.data.to],
     ['/spec/kind', before.spec.kind, after.spec.kind],
     ['/spec/attribution', before.spec.attribution, after.spec.attribution],
     ['/spec/deployment', before.spec.deployment, after.spec.deployment],

@@ -19,3 +19,14 @@ test.each([
   ]);
   expect(proposalProblems(kept, kept)).toEqual([]);
 });
+
+test.each([{}, { to: '2016-06-01' }])(
+  'a proposal with another end of the holdout is a problem',
+  (data) => {
+    const kept = specWith({ holdout: '1y', to: '2015-01-01' });
+    expect(proposalProblems(kept, specWith({ holdout: '1y', ...data }))).toMatchObject([
+      { pointer: '/spec/data/to', code: 'kept_from_proposals' },
+    ]);
+    expect(proposalProblems(specWith({ to: '2015-01-01' }), specWith(data))).toEqual([]);
+  },
+);

@@ -47,6 +47,30 @@ test('a backtest ends before the holdout and says so', async () => {
   expect(cut.window.to).toBe('2018-04-16T00:00:00.000Z');
 });
 
+test('another end of the data neither moves nor reveals the holdout', async () => {
+  writeFileSync(
+    bot,
+    readFileSync(bot, 'utf8').replace('holdout: 2y', 'holdout: 1y, to: 2015-01-01'),
+  );
+  const held = { from: '2014-01-02T00:00:00.000Z', to: '2014-12-31T00:00:00.000Z', opened: 0 };
+  const { stdout, stderr } = await cli('backtest', bot, '--out=run', '--to=2016-06-01');
+  expect(stderr).toContain(
+    '2014-01-02 to 2014-12-31, is held out and not part of this run; the bars after it',
+  );
+  const later = JSON.parse(stdout) as Summary;
+  expect(later.window.to).toBe('2013-12-31T00:00:00.000Z');
+  expect(later.holdout).toMatchObject(held);
+  const earlier = await backtest('--to=2013-06-28');
+  expect(earlier.window.to).toBe('2013-06-28T00:00:00.000Z');
+  expect(earlier.holdout).toMatchObject(held);
+  const sweep = ['backtest', 'sweep', bot, '-p', 'fast=5,10', '--workers=1', '--out=sweep'];
+  const { window } = await json<SweepDocument>(...sweep, '--to=2016-06-01');
+  expect(window.to).toBe('2013-12-31T00:00:00.000Z');
+  const opened = await backtest('--to=2016-06-01', '--open-holdout');
+  expect(opened.window.to).toBe('2016-06-01T00:00:00.000Z');
+  expect(opened.holdout).toMatchObject({ ...held, opened: 1, is_open: true });
+});
+
 test.runIf(isAtLength)('a sweep never sees the holdout', async () => {
   const sweep = ['backtest', 'sweep', bot, '-p', 'fast=5,10', '--workers=1'];
   const { window } = await json<SweepDocument>(...sweep, '--out=sweep');
