@@ -10,7 +10,7 @@ const entry = {
     .string()
     .describe('Caller that created the task.')
     .openapi({ example: 'administrator:ada' }),
-  lock: z.string().describe('Digest of the lock of the backtest.'),
+  lock: z.string().describe('Digest of everything that decides the trial but its parameters.'),
   family: z.string().describe('Name that the strategy declares.'),
   symbols: z.array(z.string()),
   bar_ms: z.number().describe('Length of a bar in milliseconds.'),

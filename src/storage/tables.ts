@@ -339,6 +339,7 @@ export interface TrialEntriesTable {
   kind: 'trials' | 'holdout_opened';
   /** Caller that created the task. */
   recorded_by: string;
+  /** See `trialLock`. */
   lock_digest: string;
   /** See `trialKey`; `task:` and the id of the task for an opening. */
   trial_key: string;

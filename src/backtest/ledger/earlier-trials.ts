@@ -26,7 +26,7 @@ export function areTogether(a: TrialScope, b: TrialScope): boolean {
   );
 }
 
-/** The trials of a run: their lock and keys (see `trialKey`). */
+/** The trials of a run: their `trialLock` and keys (see `trialKey`). */
 interface OwnTrials {
   readonly lock: string;
   readonly keys: ReadonlySet<string>;

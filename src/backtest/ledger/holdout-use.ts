@@ -2,10 +2,11 @@ import type { BacktestJob } from '../job.ts';
 import { areTogether, scopeOf } from './earlier-trials.ts';
 import type { LedgerRecord, OpeningRecord } from './ledger-entry.ts';
 import type { Holdout } from '../summary.ts';
+import { trialLock } from './trial-lock.ts';
 
 /** The record of a run over the holdout of a job. */
 export function openingOf(job: BacktestJob, { from, to }: Holdout, by: string): OpeningRecord {
-  return { kind: 'holdout_opened', by, lock: job.lock.digest, ...scopeOf(job), from, to };
+  return { kind: 'holdout_opened', by, lock: trialLock(job), ...scopeOf(job), from, to };
 }
 
 /** Returns a holdout with the number of its openings and of the trials that included its bars. */

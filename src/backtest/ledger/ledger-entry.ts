@@ -26,7 +26,7 @@ export interface TrialsRecord extends TrialScope {
   readonly kind: 'trials';
   /** Command or, on a server, caller as in the audit log. */
   readonly by: string;
-  /** Digest of the lock that these trials have in common. */
+  /** See `trialLock`. */
   readonly lock: string;
   readonly count: number;
   readonly trials: PackedTrials;
@@ -36,6 +36,7 @@ export interface TrialsRecord extends TrialScope {
 export interface OpeningRecord extends TrialScope {
   readonly kind: 'holdout_opened';
   readonly by: string;
+  /** See `trialLock`. */
   readonly lock: string;
 }
 

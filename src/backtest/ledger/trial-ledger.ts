@@ -6,6 +6,7 @@ import { openingOf, withUse } from './holdout-use.ts';
 import type { LedgerEntry, LedgerFault } from './ledger-entry.ts';
 import { LedgerFile } from './ledger-file.ts';
 import { packTrials, trialKey, unpackTrials, type ExecutedTrial } from './packed-trials.ts';
+import { trialLock } from './trial-lock.ts';
 import type { EarlierTrials, Holdout } from '../summary.ts';
 
 /** Command that executed a trial. */
@@ -13,7 +14,7 @@ export type TrialCommand = 'backtest' | 'sweep' | 'walk-forward' | 'robustness';
 
 /**
  * The trials that were executed on this machine, each once: repeated and resumed trials, which have the
- * same lock and parameters, do not count again. The file is `trials/ledger.ndjson` in the home directory.
+ * same `trialLock` and parameters, do not count again. The file is `trials/ledger.ndjson` in the home directory.
  */
 export class TrialLedger {
   readonly #file: LedgerFile;
@@ -38,12 +39,12 @@ export class TrialLedger {
   /**
    * Captures the trials that are recorded now.
    *
-   * @returns a function that counts those on the data of the job, except trials of its lock with the
-   *   given parameters
+   * @returns a function that counts those on the data of the job, except its own trials with
+   *   the given parameters
    */
   capture(job: BacktestJob): (own: Iterable<Pick<ExecutedTrial, 'params'>>) => EarlierTrials {
     const entries = this.entries();
-    const lock = job.lock.digest;
+    const lock = trialLock(job);
     return (own) => {
       const keys = new Set<string>();
       // The keys of a large sweep take seconds.
@@ -56,7 +57,7 @@ export class TrialLedger {
 
   /** Records the trials that are not recorded yet. The entry is durable when this returns. */
   record(job: BacktestJob, by: TrialCommand, executed: readonly ExecutedTrial[]): void {
-    const lock = job.lock.digest;
+    const lock = trialLock(job);
     this.#file.append(Date.now(), (entries) => {
       const known = this.#keysOf(lock, entries);
       const trials = new Map<string, ExecutedTrial['sharpe']>();

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { backtest, type Outcome } from '../../backtest/backtest.ts';
 import { scopeOf } from '../../backtest/ledger/earlier-trials.ts';
 import { trialKey } from '../../backtest/ledger/packed-trials.ts';
+import { trialLock } from '../../backtest/ledger/trial-lock.ts';
 import { writeRun } from '../../backtest/run-files.ts';
 import type { BacktestJob } from '../../backtest/job.ts';
 import type { Summary } from '../../backtest/summary.ts';
@@ -93,8 +94,8 @@ export async function doBacktest(
 }
 
 function trialOf(job: BacktestJob): TaskTrial {
-  const { lock, params, holdout } = job;
-  return { lock: lock.digest, key: trialKey(params), scope: scopeOf(job), holdout };
+  const { params, holdout } = job;
+  return { lock: trialLock(job), key: trialKey(params), scope: scopeOf(job), holdout };
 }
 
 /** Writes the files of a run, each as `<name>.gz`. */

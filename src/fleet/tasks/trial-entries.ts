@@ -15,6 +15,7 @@ import type { EarlierTrials, Holdout } from '../../backtest/summary.ts';
 
 /** The trial of a backtest, known once its data are read. */
 export interface TaskTrial {
+  /** See `trialLock`. */
   readonly lock: string;
   /** See `trialKey`. */
   readonly key: string;

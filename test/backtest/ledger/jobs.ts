@@ -26,7 +26,8 @@ export function jobOf({
     strategy: { name: family },
     barMs,
     instruments: symbols.map((symbol) => ({ symbol, bars })),
-    lock: { digest: lock },
+    lock: { digest: lock, data: { all: lock } },
+    config: {},
   };
   return job as unknown as BacktestJob;
 }

@@ -57,6 +57,21 @@ test('backtests and sweeps of a bot count together, and repeated ones once', asy
   ]);
 });
 
+test('a trial counts once, whichever command runs it and whatever else changes in its spec', async () => {
+  await backtest('-p', 'fast=12');
+  await sweep('-p', 'fast=12', '--workers=1', '--out=sweep');
+  const data = join(import.meta.dirname, '../../../examples/data');
+  const text = readFileSync(SMA, 'utf8').replace('./data', data);
+  const bot = join(home, 'bot.yaml');
+  const count = async (changed: string): Promise<number> => {
+    writeFileSync(bot, changed);
+    await json<Summary>('backtest', bot, '--out=run', '-p', 'fast=12');
+    return (await groups())[0]!.trials;
+  };
+  expect(await count(text.replace('SMA crossover on', 'Moving averages of'))).toBe(1);
+  expect(await count(text.replace(/cash: .*/, "cash: '5000'"))).toBe(2);
+});
+
 test('the deflated Sharpe ratio is a gate, and the terminal counts the trial', async () => {
   await backtest();
   await backtest('-p', 'fast=12');
