@@ -60,10 +60,11 @@ export function showSummary(out: Output, summary: Summary): void {
 }
 
 export function showSweep(out: Output, document: SweepDocument, top: number): void {
-  const { bot, window, search, axes, results, findings, deflated_sharpe: deflated } = document;
+  const { bot, window, search, axes, results, findings } = document;
+  const { trials, deflated_sharpe: deflated } = document;
   out.line(`${out.style.bold(bot.name)}  ${formatWindow(window)}`);
-  out.line(formatTrialCounts(document.trials));
-  for (const { reason, count } of document.trials.skipped_because) {
+  out.line(formatTrialCounts(trials));
+  for (const { reason, count } of trials.skipped_because) {
     out.line(`  ${formatCountOf(count, 'combination')} skipped: ${reason}`);
   }
   if (results.length === 0) {
@@ -87,7 +88,9 @@ export function showSweep(out: Output, document: SweepDocument, top: number): vo
   );
   out.line();
   if (deflated === null) {
-    out.line('There is no deflated Sharpe ratio: too few trials have a Sharpe ratio.');
+    const reason =
+      trials.done < trials.total ? 'not all trials are done' : 'too few trials have a Sharpe ratio';
+    out.line(`There is no deflated Sharpe ratio: ${reason}.`);
   } else {
     out.line(
       `Deflated Sharpe ratio of the best trial: ${formatPercent(deflated.probability)}, the probability that its Sharpe ` +

@@ -137,7 +137,7 @@ describe('the trades', () => {
     expect(rows).toEqual([...trades.map((trade) => plain(trade, 'closed')), plain(open, 'open')]);
   });
 
-  it('of a run without any are a table without rows', async () => {
+  it('are a table without rows if the run has no trades', async () => {
     await writeTrades(directory, { trades: [], openTrades: [] });
     const { types, rows } = await rowsOf(join(directory, 'trades.parquet'));
     expect(Object.keys(types)).toEqual([...TRADE_COLUMNS]);

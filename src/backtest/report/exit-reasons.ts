@@ -49,7 +49,7 @@ export function exitReasonsOf(
     if (event.kind === 'order.submitted') {
       // The account submits its own orders directly after a margin call, and then accepts no others.
       if (event.time === calledAt) reasonOf.set(event.order, 'margin_call');
-      // Of the market orders submitted in the last step, only those that close the run fill.
+      // Only market orders that close the run fill after they were submitted in the last step.
       else if (closing && event.type === 'market' && ends.has(event.time)) {
         reasonOf.set(event.order, closing.reason);
       } else reasonOf.set(event.order, reasonOfOrder(event));
