@@ -15,7 +15,7 @@ export function trialLock({ lock, config, barMs, instruments }: BacktestJob): st
     data,
     warm_up,
     ...(models && { models, spec: lock.spec }),
-    // Canonical JSON has no infinite numbers; those of the risk limits become null.
+    // Canonical JSON has no infinite numbers, so an infinite risk limit becomes null.
     config: JSON.parse(JSON.stringify(config)) as unknown,
     bar_ms: barMs,
     symbols: instruments.map(({ symbol }) => symbol),

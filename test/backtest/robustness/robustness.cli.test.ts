@@ -217,7 +217,10 @@ test.each(['--search=random', '--trials=10', '--prune'])(
 
 test('the objective and its conditions also apply without parameters', async () => {
   const bare = (name: string, ...goal: string[]): string[] => [
-    ...[noise, '--permutations', '3', '--out', join(directory, name)],
+    noise,
+    '--permutations=3',
+    '--out',
+    join(directory, name),
     ...goal,
   ];
   const { document } = await robustness(...bare('calmar', '--objective', 'calmar'));
