@@ -22,23 +22,23 @@ export const COMMANDS: Readonly<Record<string, string>> = {
   quit: 'end without results',
 };
 
-const SHORT: Readonly<Record<string, string>> = {
-  n: 'next',
-  o: 'next order',
-  f: 'next fill',
-  u: 'until',
-  b: 'break',
-  c: 'continue',
-  p: 'print',
-  s: 'show',
-  q: 'quit',
-  h: 'help',
-};
+const SHORT: ReadonlyMap<string, string> = new Map([
+  ['n', 'next'],
+  ['o', 'next order'],
+  ['f', 'next fill'],
+  ['u', 'until'],
+  ['b', 'break'],
+  ['c', 'continue'],
+  ['p', 'print'],
+  ['s', 'show'],
+  ['q', 'quit'],
+  ['h', 'help'],
+]);
 
 /** @throws ServiceError `usage` */
 export function parseCommand(line: string): Command {
   const [first = '', ...others] = line.trim().split(/\s+/);
-  const [word = '', ...words] = [...(SHORT[first] ?? first).split(' '), ...others];
+  const [word = '', ...words] = [...(SHORT.get(first) ?? first).split(' '), ...others];
   const rest = words.join(' ');
   switch (word) {
     case 'next': {

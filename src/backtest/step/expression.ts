@@ -17,14 +17,25 @@ export const isTrue = (value: number): boolean => value !== 0 && !Number.isNaN(v
  * or → and → not → comparison → sum → product → sign → value
  * ```
  *
+ * Symbols with other characters than letters, digits and `_` are quoted: `"BTC/USDT".close`. A quotation
+ * mark in a symbol is doubled.
+ *
  * @throws ServiceError `usage` with the column of the fault
  */
 export function parseExpression(text: string, find: FindReader): Reader {
+  if (text.length > MAX_LENGTH) {
+    throw new ServiceError('usage', `an expression of ${text.length} characters`, {
+      remedy: `Write at most ${MAX_LENGTH} characters.`,
+    });
+  }
   return new Parser(text, find).parse();
 }
 
+/** Each parenthesis or operator takes stack, both here and when the expression is read. */
+const MAX_LENGTH = 500;
+
 const TOKEN =
-  /\s*(?:(?<date>\d{4}-\d\d-\d\d(?:T\d\d:\d\d(?::\d\d)?Z?)?)|(?<number>\d+(?:\.\d+)?(?:e[+-]?\d+)?)|(?<name>(?:[A-Za-z_]\w*|"[^"]*")(?:\.\w+)*)|(?<sign>[<>=!]=|&&|\|\||[-+*/%<>!()[\],]))/gy;
+  /\s*(?:(?<date>\d{4}-\d\d-\d\d(?:T\d\d:\d\d(?::\d\d)?Z?)?)|(?<number>\d+(?:\.\d+)?(?:e[+-]?\d+)?)|(?<name>(?:[A-Za-z_]\w*|"(?:[^"]|"")*")(?:\.\w+)*)|(?<sign>[<>=!]=|&&|\|\||[-+*/%<>!()[\],]))/gy;
 
 type Kind = 'date' | 'number' | 'name' | 'sign' | 'end';
 
@@ -58,14 +69,26 @@ const AND: Readonly<Record<string, Combine>> = {
   and: (a, b) => Number(isTrue(a) && isTrue(b)),
 };
 
-const FUNCTIONS: Readonly<Record<string, readonly [count: number, (...of: Reader[]) => Reader]>> = {
-  abs: [1, (a) => (step) => Math.abs(a(step))],
-  min: [2, (a, b) => (step) => Math.min(a(step), b(step))],
-  max: [2, (a, b) => (step) => Math.max(a(step), b(step))],
-  crossed_above: [2, (a, b) => (step) => Number(a(step) > b(step) && a(step - 1) <= b(step - 1))],
-  crossed_below: [2, (a, b) => (step) => Number(a(step) < b(step) && a(step - 1) >= b(step - 1))],
-};
-const WORDS: Readonly<Record<string, string>> = { '&&': 'and', '||': 'or', '!': 'not' };
+type Builder = readonly [count: number, build: (...of: Reader[]) => Reader];
+
+const FUNCTIONS: ReadonlyMap<string, Builder> = new Map<string, Builder>([
+  ['abs', [1, (a) => (step) => Math.abs(a(step))]],
+  ['min', [2, (a, b) => (step) => Math.min(a(step), b(step))]],
+  ['max', [2, (a, b) => (step) => Math.max(a(step), b(step))]],
+  [
+    'crossed_above',
+    [2, (a, b) => (step) => Number(a(step) > b(step) && a(step - 1) <= b(step - 1))],
+  ],
+  [
+    'crossed_below',
+    [2, (a, b) => (step) => Number(a(step) < b(step) && a(step - 1) >= b(step - 1))],
+  ],
+]);
+const WORDS: ReadonlyMap<string, string> = new Map([
+  ['&&', 'and'],
+  ['||', 'or'],
+  ['!', 'not'],
+]);
 
 class Parser {
   readonly #find: FindReader;
@@ -152,7 +175,7 @@ class Parser {
   }
 
   #named(text: string): Reader {
-    const read = this.#find(text.replaceAll('"', ''));
+    const read = this.#find(unquote(text));
     if (this.#take('[') === undefined) return read;
     const { kind, text: back } = this.#next;
     if (kind !== 'number' || !/^\d+$/.test(back)) {
@@ -164,9 +187,9 @@ class Parser {
   }
 
   #call(name: Token): Reader {
-    const [count, build] = FUNCTIONS[name.text] ?? [];
+    const [count, build] = FUNCTIONS.get(name.text) ?? [];
     if (count === undefined || build === undefined) {
-      throw fault(name, `one of the functions ${Object.keys(FUNCTIONS).join(', ')}`);
+      throw fault(name, `one of the functions ${[...FUNCTIONS.keys()].join(', ')}`);
     }
     const inputs = [this.#either()];
     while (this.#take(',') !== undefined) inputs.push(this.#either());
@@ -182,7 +205,7 @@ function tokensOf(text: string): Token[] {
   for (const match of text.matchAll(TOKEN)) {
     const [kind, value] = Object.entries(match.groups!).find(([, found]) => found !== undefined)!;
     at = match.index + match[0].length;
-    const word = WORDS[value] ?? value;
+    const word = WORDS.get(value) ?? value;
     const isWord = ['and', 'or', 'not'].includes(word);
     tokens.push({
       kind: isWord ? 'sign' : (kind as Kind),
@@ -200,10 +223,19 @@ function tokensOf(text: string): Token[] {
   return [...tokens, end];
 }
 
+/** `"BTC/USDT".close` → `BTC/USDT.close` */
+function unquote(name: string): string {
+  const [, quoted, rest] = /^"(.*)"(.*)$/s.exec(name) ?? [];
+  return quoted === undefined ? name : `${quoted.replaceAll('""', '"')}${rest}`;
+}
+
 function instantOf(token: Token): number {
   const { text } = token;
   const instant = Date.parse(text.length === 10 || text.endsWith('Z') ? text : `${text}Z`);
-  if (Number.isNaN(instant)) throw fault(token, 'a date such as 2020-01-31');
+  // Date.parse accepts 30 February as 1 March.
+  const isReal =
+    !Number.isNaN(instant) && new Date(instant).toISOString().startsWith(text.slice(0, 10));
+  if (!isReal) throw fault(token, 'a date such as 2020-01-31');
   return instant;
 }
 

@@ -66,6 +66,20 @@ test('commands from a pipe are answered in plain text, and nothing is written be
   expect(existsSync(out)).toBe(false);
 });
 
+test('names that every JavaScript object has are unknown, and the session continues', async () => {
+  const names = ['constructor', 'valueOf', '__proto__'];
+  const commands = [...names, ...names.map((name) => `print ${name}`), 'print toString(1)'];
+  const { code, stdout } = await step([...commands, 'print bar', 'quit']);
+  const errors = stdout.split('\n').filter((line) => line.startsWith('error'));
+  expect(errors).toEqual([
+    ...names.map((name) => `error: unknown command "${name}"`),
+    ...names.map((name) => `error: unknown name "${name}"`),
+    expect.stringMatching(/^error: expected one of the functions abs, /),
+  ]);
+  expect(stdout).toContain('bar = 1');
+  expect(code).toBe(0);
+});
+
 test('at the end, the results are those of a run without steps', async () => {
   const { stdout, out } = await step(['c']);
   expect(stdout).toContain('end of the run: quit writes the results');
