@@ -76,7 +76,7 @@ describe('a backtest', () => {
     expect(result).toMatchObject({ status: 200, body: { run_id: task_id, bot: { slug: 'sma' } } });
     const { body: list } = await get(`/tasks/${task_id}/files`);
     const { files } = result.body as { files: string[] };
-    expect(files).toHaveLength(6);
+    expect(files).toHaveLength(7);
     expect(list).toEqual({ files });
     const { headers } = await get(`/tasks/${task_id}/files/equity.parquet`);
     expect(headers.get('content-type')).toBe('application/octet-stream');
