@@ -96,7 +96,12 @@ export class LedgerFile {
     const count = readSync(file, bytes, 0, bytes.length, this.#end);
     const complete = bytes.subarray(0, bytes.lastIndexOf(LINE_FEED, count - 1) + 1);
     this.#end += complete.length;
-    this.#lines.push(...complete.toString().split('\n').slice(0, -1).map(parseEntry));
+    // Decoded by line, because a whole ledger may be longer than the longest string.
+    for (let start = 0; start < complete.length;) {
+      const end = complete.indexOf(LINE_FEED, start);
+      this.#lines.push(parseEntry(complete.toString('utf8', start, end)));
+      start = end + 1;
+    }
   }
 
   #createDirectory(): void {
@@ -126,11 +131,26 @@ const REMEDY = 'Make the directory writable, or set SERVICE_LOCAL_HOME to anothe
 /** Returns undefined for a line that is not an entry. */
 function parseEntry(line: string): LedgerEntry | undefined {
   try {
-    const entry = JSON.parse(line) as Partial<LedgerEntry> | null;
-    return typeof entry?.seq === 'number' && typeof entry.hash === 'string'
-      ? (entry as LedgerEntry)
-      : undefined;
+    const entry: unknown = JSON.parse(line);
+    return isEntry(entry) ? entry : undefined;
   } catch {
     return undefined;
   }
+}
+
+const TEXTS = ['recorded_at', 'by', 'lock', 'family', 'from', 'to', 'prev_hash', 'hash'] as const;
+
+function isEntry(value: unknown): value is LedgerEntry {
+  if (typeof value !== 'object' || value === null) return false;
+  const entry = value as Readonly<Record<string, unknown>>;
+  const { seq, kind, symbols, bar_ms, count, trials } = entry;
+  return (
+    Number.isSafeInteger(seq) &&
+    typeof bar_ms === 'number' &&
+    TEXTS.every((name) => typeof entry[name] === 'string') &&
+    Array.isArray(symbols) &&
+    symbols.every((symbol) => typeof symbol === 'string') &&
+    (kind === 'holdout_opened' ||
+      (kind === 'trials' && typeof count === 'number' && typeof trials === 'string'))
+  );
 }

@@ -126,6 +126,14 @@ describe('the file', () => {
     expect(faults()).toEqual([]);
   });
 
+  test.each(['{"seq":99,"hash":"x"}', 'symbols'])('survives the altered entry %s', (text) => {
+    const [one, two, ...rest] = lines();
+    const withoutSymbols = two!.replace(/"symbols":\[[^\]]*\]/, '"symbols":null');
+    rewrite([one!, text === 'symbols' ? withoutSymbols : text, ...rest]);
+    expect(faults()).toEqual([{ seq: 2, fault: 'altered' }]);
+    expect(() => earlier()).not.toThrow();
+  });
+
   test('names altered and missing entries', () => {
     const [one, two, three, four] = lines();
     rewrite([one!, two!.replace('"count":1', '"count":0'), three!, four!]);
