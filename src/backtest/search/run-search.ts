@@ -39,6 +39,7 @@ export async function runSearch(
     onProgress(results.done);
     signal?.throwIfAborted();
     signal?.addEventListener('abort', abort);
+    saved.countAgain(results.inOrder());
     const run = runGenerations(search, pool, saved, () => onProgress(results.done));
     await Promise.race([run, stopped.promise]);
   } finally {

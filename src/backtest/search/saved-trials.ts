@@ -45,6 +45,14 @@ export class SavedTrials {
     this.#saveSoon();
   }
 
+  /** Counts trials of the log again, because an earlier count may have failed. A ledger counts each once. */
+  countAgain(ended: Iterable<TrialResult>): void {
+    for (const result of ended) {
+      this.#uncounted.push(executedTrial(result));
+      if (this.#uncounted.length === MOST_AT_ONCE) this.save();
+    }
+  }
+
   /** Saves all trials that were added. */
   save(): void {
     clearTimeout(this.#timer);

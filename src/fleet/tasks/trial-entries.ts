@@ -232,7 +232,9 @@ function entryOf(row: TrialEntriesTable): LedgerEntry {
 /** A row that was tampered with may hold any text. */
 function symbolsOf(text: string): readonly string[] {
   try {
-    return JSON.parse(text) as readonly string[];
+    const symbols: unknown = JSON.parse(text);
+    const isValid = Array.isArray(symbols) && symbols.every((one) => typeof one === 'string');
+    return isValid ? symbols : [text];
   } catch {
     return [text];
   }
