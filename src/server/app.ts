@@ -111,7 +111,8 @@ const HSTS = { 'Strict-Transport-Security': 'max-age=31536000' };
 /** Longer than the timeout of database statements, shorter than the timeout of clients. */
 const REQUEST_TIMEOUT_MS = 30_000;
 
-export function createApp(services: Services): App {
+/** @param timeoutMs time limit of each request. */
+export function createApp(services: Services, timeoutMs = REQUEST_TIMEOUT_MS): App {
   const app = withGuards(new OpenAPIHono<AppEnv>(), services);
   const headers = Object.entries({ ...HEADERS, ...(isSecure(services) && HSTS) });
 
@@ -130,7 +131,7 @@ export function createApp(services: Services): App {
   app.on('PUT', '/bots/:bot_ref', authenticate(updateBot, services));
   app.use(async (c, next) => {
     c.set('body', await readBody(c.req));
-    await withTimeout(next());
+    await withTimeout(next(), timeoutMs);
   });
   // Reject requests from foreign pages first, so that they cannot use up the attempts of their visitors.
   const foreign: MiddlewareHandler<AppEnv> = async (c, next) => {
@@ -195,20 +196,16 @@ function withGuards(app: App, services: Services): App {
 }
 
 /** Rejects after the time limit; the work itself continues. */
-async function withTimeout(work: Promise<void>): Promise<void> {
+async function withTimeout(work: Promise<void>, timeoutMs: number): Promise<void> {
   const { promise, reject } = Promise.withResolvers<never>();
   const timer = setTimeout(() => {
     reject(
-      new ServiceError(
-        'overloaded',
-        `the request took longer than ${REQUEST_TIMEOUT_MS / 1000} seconds`,
-        {
-          remedy: 'The request may still complete. Check its result before you try again.',
-          retryAfterSeconds: 5,
-        },
-      ),
+      new ServiceError('overloaded', `the request took longer than ${timeoutMs / 1000} seconds`, {
+        remedy: 'The request may still complete. Check its result before you try again.',
+        retryAfterSeconds: 5,
+      }),
     );
-  }, REQUEST_TIMEOUT_MS);
+  }, timeoutMs);
   try {
     await Promise.race([work, promise]);
   } finally {
