@@ -115,14 +115,16 @@ export async function appendToMany(
     heads.set(bot_id, added.head);
     return { seq: added.head.seq, hash: added.head.hash };
   });
-  await insertRows(tx, rows);
-  await updateHeads(
-    tx,
-    bots.map((bot_id) => {
-      const { seq, hash } = heads.get(bot_id)!;
-      return [bot_id, seq, hash];
-    }),
-  );
+  await Promise.all([
+    insertRows(tx, rows),
+    updateHeads(
+      tx,
+      bots.map((bot_id) => {
+        const { seq, hash } = heads.get(bot_id)!;
+        return [bot_id, seq, hash];
+      }),
+    ),
+  ]);
   notifyOfClock(rows);
   const cached = cachedHeads(tx);
   for (const [bot_id, head] of heads) {

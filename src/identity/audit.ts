@@ -10,6 +10,8 @@ import {
   type ChainFault,
   type ChainHead,
 } from '../base/hash-chain.ts';
+import { beforeCommit } from '../storage/before-commit.ts';
+import { prepareBatchQuery } from '../storage/prepare-batch-query.ts';
 import { prepareQuery } from '../storage/prepare-query.ts';
 import { CLOCK_TOLERANCE_MS } from '../storage/clock-tolerance.ts';
 import type { AuditEntriesTable, Db } from '../storage/tables.ts';
@@ -38,36 +40,71 @@ export interface AuditEntry extends ChainEntry {
 }
 
 /**
- * Records an event. Call it before the change itself, in the same transaction, so that a change that
- * cannot be recorded does not happen. If the clock was set back since the last entry, an entry that
- * reports this comes first.
+ * Records an event, in the transaction of the change, so that a change that cannot be recorded does
+ * not happen. The entries of a transaction are written together before its commit, since no other
+ * transaction can append to the log from then on.
  */
 export async function appendAudit(tx: Db, now: number, event: AuditEvent): Promise<void> {
-  const head = heads.get(tx) ?? (await timedHead(tx));
-  const skew_ms = (head.recorded_at ?? now) - now;
-  if (skew_ms <= CLOCK_TOLERANCE_MS) return appendEntry(tx, head, now, event);
-  const previous_recorded_at = formatInstant(now + skew_ms);
-  const details = { previous_seq: head.seq, previous_recorded_at, skew_ms };
-  const setBack = { actor: 'server', action: 'server.clock.set_back', target: 'audit' } as const;
-  await appendEntry(tx, head, now, { ...setBack, details });
-  await appendEntry(tx, heads.get(tx)!, now, event);
+  const before = unwritten.get(tx);
+  if (before !== undefined) {
+    before.push({ now, event });
+    return;
+  }
+  unwritten.set(tx, [{ now, event }]);
+  beforeCommit(tx, () => writeEntries(tx));
 }
 
-async function appendEntry(tx: Db, head: ChainHead, now: number, event: AuditEvent): Promise<void> {
+interface TimedEvent {
+  readonly now: number;
+  readonly event: AuditEvent;
+}
+
+/** Events of open transactions, in order. */
+const unwritten = new WeakMap<Db, TimedEvent[]>();
+
+async function writeEntries(tx: Db): Promise<void> {
+  const events = unwritten.get(tx)!;
+  unwritten.delete(tx);
+  let head = await lockHead(tx);
+  const entries: AuditEntriesTable[] = [];
+  for (const { now, event } of events) {
+    for (const one of [...clockEvents(head, now), event]) {
+      const entry = entryAfter(head, now, one);
+      entries.push(entry);
+      head = entry;
+    }
+  }
+  await Promise.all([
+    insertEntries(
+      tx,
+      entries.map((entry) => COLUMNS.map((name) => entry[name])),
+    ),
+    updateHead(tx, { seq: head.seq, hash: head.hash }),
+  ]);
+}
+
+/** An event that reports that the clock was set back since the last entry, if it was. */
+function clockEvents(head: TimedHead, now: number): AuditEvent[] {
+  const skew_ms = (head.recorded_at ?? now) - now;
+  if (skew_ms <= CLOCK_TOLERANCE_MS) return [];
+  const previous_recorded_at = formatInstant(now + skew_ms);
+  const details = { previous_seq: head.seq, previous_recorded_at, skew_ms };
+  return [{ actor: 'server', action: 'server.clock.set_back', target: 'audit', details }];
+}
+
+function entryAfter(head: ChainHead, now: number, event: AuditEvent): AuditEntriesTable {
+  const { actor, action, target, details = {} } = event;
   const entry = {
     seq: head.seq + 1,
     recorded_at: formatInstant(now),
-    actor: event.actor,
-    action: event.action,
-    target: event.target,
-    details: event.details ?? {},
+    actor,
+    action,
+    target,
+    details,
     prev_hash: head.hash,
   };
   const hash = hashOf(entry);
-  const details = JSON.stringify(entry.details);
-  await insertEntry(tx, { ...entry, recorded_at: now, details, hash });
-  await updateHead(tx, { seq: entry.seq, hash });
-  heads.set(tx, { seq: entry.seq, hash, recorded_at: now });
+  return { ...entry, recorded_at: now, details: JSON.stringify(details), hash };
 }
 
 /**
@@ -79,9 +116,8 @@ export async function importAudit(tx: Db, entries: readonly AuditEntry[]): Promi
     const { seq, actor, action, target, prev_hash, hash } = entry;
     const recorded_at = Date.parse(entry.recorded_at);
     const details = JSON.stringify(entry.details);
-    await insertEntry(tx, { seq, recorded_at, actor, action, target, details, prev_hash, hash });
+    await insertEntries(tx, [[seq, recorded_at, actor, action, target, details, prev_hash, hash]]);
     await updateHead(tx, { seq, hash });
-    heads.set(tx, { seq, hash, recorded_at });
   }
 }
 
@@ -90,25 +126,53 @@ interface TimedHead extends ChainHead {
   readonly recorded_at: number | null;
 }
 
-/** The head within an open transaction. No other transaction can append to the log meanwhile. */
-const heads = new WeakMap<Db, TimedHead>();
+const COLUMNS = [
+  'seq',
+  'recorded_at',
+  'actor',
+  'action',
+  'target',
+  'details',
+  'prev_hash',
+  'hash',
+] as const satisfies readonly (keyof AuditEntriesTable)[];
 
-const insertEntry = prepareQuery((db, row: AuditEntriesTable) =>
-  db.insertInto('audit_entries').values(row),
+const insertEntries = prepareBatchQuery(COLUMNS.length, (db, rows) =>
+  db
+    .insertInto('audit_entries')
+    .values(
+      rows.map(
+        (row) =>
+          Object.fromEntries(
+            COLUMNS.map((name, i) => [name, row[i]]),
+          ) as unknown as AuditEntriesTable,
+      ),
+    ),
 );
 const updateHead = prepareQuery((db, head: ChainHead) => db.updateTable('audit_head').set(head));
 const selectHead = prepareQuery((db) => db.selectFrom('audit_head').select(['seq', 'hash']));
 
-const selectTimedHead = prepareQuery((db) =>
+/** An update without a change locks the row, and reads the values that were committed last. */
+const lockHeadRow = prepareQuery((db) =>
   db
-    .selectFrom('audit_head as head')
-    .leftJoin('audit_entries as last', 'last.seq', 'head.seq')
-    .select(['head.seq', 'head.hash', 'last.recorded_at']),
+    .updateTable('audit_head')
+    .set((of) => ({ seq: of.ref('seq') }))
+    .returning(['seq', 'hash']),
+);
+const selectLastTime = prepareQuery((db) =>
+  db
+    .selectFrom('audit_entries')
+    .select('recorded_at')
+    .where('seq', '=', (of) => of.selectFrom('audit_head').select('seq')),
 );
 
-async function timedHead(db: Db): Promise<TimedHead> {
-  const [head = missingHead()] = await selectTimedHead(db, {});
-  return head;
+/** Reads the head of the log, to which no other transaction can append from now on. */
+async function lockHead(tx: Db): Promise<TimedHead> {
+  const [[head = missingHead()], [last]] = await Promise.all([
+    lockHeadRow(tx, {}),
+    selectLastTime(tx, {}),
+  ]);
+  return { ...head, recorded_at: last?.recorded_at ?? null };
 }
 
 export async function auditHead(db: Db): Promise<ChainHead> {

@@ -33,3 +33,8 @@ export interface LeasePolicy {
 
 /** Devices renew at most 30 times an hour; the minimum leaves time for failed attempts. */
 export const TTL_MIN_SECONDS = 300;
+
+/** Scope of writes that change only one installation with its devices, leases and renewals. */
+export function installationScope({ deployment_id }: { readonly deployment_id: string }): string {
+  return `installation:${deployment_id}`;
+}

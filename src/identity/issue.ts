@@ -8,7 +8,7 @@ import { OFFLINE_REQUEST_TYPE, type OfflineRequestClaims } from '../base/proof-c
 import { appendAudit } from './audit.ts';
 import { refuseInvalid, textProblems } from './request-problems.ts';
 import { machineHashProblems, purposeClaims } from './binding.ts';
-import type { Identity } from './context.ts';
+import { installationScope, type Identity } from './context.ts';
 import { isSignedBy, readDeviceJwt, THUMBPRINT, type JwtForm } from './device-jwt.ts';
 import { checkedKey, deviceToAdmit } from './devices.ts';
 import { usableSigner } from './signing-keys.ts';
@@ -48,7 +48,7 @@ export async function issueLease(
 ): Promise<string> {
   const { storage, clock, policy } = identity;
   refuseInvalid(conditionProblems(policy, request));
-  const issued = await storage.write(async (tx) => {
+  const issue = async (tx: Db) => {
     const now = clock();
     if (issue_id !== undefined) await refuseIssued(tx, request.deployment_id, issue_id);
     const { usable, registered, terms } = await planIssue(identity, tx, now, caller, request);
@@ -81,7 +81,8 @@ export async function issueLease(
         .execute();
     }
     return { lease, limits: terms.limits, signer: usable };
-  });
+  };
+  const issued = await storage.write(issue, { scope: installationScope(request) });
   // After the transaction, because other writes wait for it.
   const signature = issued.signer.sign(issued.lease.toSign);
   return answerText(issued.lease, signature, issued.limits, []);

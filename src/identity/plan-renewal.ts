@@ -88,18 +88,21 @@ export async function planRenewal(
   issuedAt = now,
 ): Promise<Planned | Given> {
   const line = await readDeviceLine(tx, device);
-  const previous = presented && (await findPrevious(tx, presented, device, line));
-  const registered = await findInstallationTerms(tx, device.deployment_id);
+  const [previous, registered, isRevoked, before] = await Promise.all([
+    presented && findPrevious(tx, presented, device, line),
+    findInstallationTerms(tx, device.deployment_id),
+    hasRevokedLease(tx, line),
+    findStoredAnswer(tx, device.deployment_id, renewal_id),
+  ]);
   if (policy.registry_enforced) {
     if (registered.revoked_at !== null) {
       throw await installationRevoked(tx, now, device.deployment_id, requested && REINSTATE);
     }
-    if ((previous?.revoked_at ?? null) !== null || (await hasRevokedLease(tx, line))) {
+    if ((previous?.revoked_at ?? null) !== null || isRevoked) {
       throw await machineRevoked(tx, now, line);
     }
   }
 
-  const before = await findStoredAnswer(tx, device.deployment_id, renewal_id);
   if (before && !(before.request_hash.startsWith(leaseHash) && line.includes(before.device_id!))) {
     throw new ServiceError(
       'idempotency_mismatch',

@@ -1,10 +1,12 @@
 import { v7 as uuidv7 } from 'uuid';
 import { ServiceError } from '../base/errors.ts';
 import { formatTime } from '../lease/time.ts';
-import type { Db, DevicesTable } from '../storage/tables.ts';
+import { prepareQuery } from '../storage/prepare-query.ts';
+import type { Db, DevicesTable, RenewalsTable } from '../storage/tables.ts';
+import type { WriteOptions } from '../storage/write-queue.ts';
 import { appendAudit, type AuditEvent } from './audit.ts';
 import type { Holder } from './binding.ts';
-import type { Identity, LeasePolicy } from './context.ts';
+import { installationScope, type Identity, type LeasePolicy } from './context.ts';
 import { useDeviceProof, type CheckedProof } from './device-proof.ts';
 import { markDeviceUsed, setMachine } from './devices.ts';
 import {
@@ -46,13 +48,14 @@ export async function renewLease(
   const renewal = readRequest(request);
   let { device } = proof;
   const sign = () => signDraft(identity, device, renewal);
-  return writeSigned(identity, sign, async (tx, now, draft) => {
+  const issue = async (tx: Db, now: number, draft: SignedDraft | undefined) => {
     // Signed again for the current state of the device, if that has changed since its proof.
     device = await useDeviceProof(tx, now, proof);
     const actor = `device:${device.device_id}` as const;
     const event = { actor, action: 'identity.license.renew' };
     return issueRenewal(identity, tx, now, draft, { device, renewal, event });
-  });
+  };
+  return writeSigned(identity, sign, issue, { scope: installationScope(device) });
 }
 
 export type DryRun = Omit<LeaseAnswer, 'lease' | 'lease_id'>;
@@ -116,11 +119,12 @@ export async function writeSigned(
   { storage, clock }: Identity,
   sign: () => Promise<SignedDraft | undefined>,
   issue: (tx: Db, now: number, draft: SignedDraft | undefined) => Promise<Renewed | ServiceError>,
+  options: WriteOptions = {},
 ): Promise<Renewed> {
   for (;;) {
     const draft = await sign();
     try {
-      const outcome = await storage.write((tx) => issue(tx, clock(), draft));
+      const outcome = await storage.write((tx) => issue(tx, clock(), draft), options);
       // Thrown after the transaction, so that its audit entry is kept.
       if (outcome instanceof ServiceError) throw outcome;
       return outcome;
@@ -219,18 +223,24 @@ export async function issueRenewal(
       ...event.details,
     },
   });
-  await recordLease(tx, lease, registered, terms, { ...origin, issued_by: event.actor });
   const body = answerText(lease, signature, terms.limits, warnings);
   const answer = { lease_id, request_hash: hash, answer: body, answered_at: now };
-  await tx
-    .insertInto('renewals')
-    .values({ deployment_id, renewal_id, ...answer })
-    .onConflict((conflict) => conflict.columns(['deployment_id', 'renewal_id']).doUpdateSet(answer))
-    .execute();
+  await Promise.all([
+    recordLease(tx, lease, registered, terms, { ...origin, issued_by: event.actor }),
+    storeAnswer(tx, { deployment_id, renewal_id, ...answer }),
+  ]);
   await recordMachine(tx, now, device, origin);
   await markDeviceUsed(tx, now, device);
   return { body, fresh: true, warnings };
 }
+
+const storeAnswer = prepareQuery((db, row: RenewalsTable) => {
+  const { deployment_id: _installation, renewal_id: _renewal, ...answer } = row;
+  return db
+    .insertInto('renewals')
+    .values(row)
+    .onConflict((of) => of.columns(['deployment_id', 'renewal_id']).doUpdateSet(answer));
+});
 
 /** Records the machine of a device that was enrolled before its plan bound leases to machines. */
 async function recordMachine(

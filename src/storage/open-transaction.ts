@@ -10,37 +10,58 @@ export interface Savepoint {
   rollback(): Promise<void>;
 }
 
+/**
+ * Begins a transaction once no other server can write, or if there are scopes, once no other server
+ * can write in one of them or without a scope.
+ */
+export type Begin = (scopes: readonly string[] | undefined) => Promise<OpenTransaction>;
+
 export interface OpenTransaction extends Savepoint {
   /** Begins a savepoint; only one exists at a time. */
   savepoint(): Promise<Savepoint>;
 }
 
-/** @param lock keeps other servers from writing until the end of the transaction. */
-export async function beginWithKysely(
-  db: Db,
-  lock: (tx: Db) => Promise<void>,
-): Promise<OpenTransaction> {
-  const tx = await db.startTransaction().execute();
-  const rollback = (): Promise<void> => tx.rollback().execute();
-  try {
-    await lock(tx);
-  } catch (error) {
-    // The connection may have broken, so that the rollback fails: the first error matters.
-    await rollback().catch(() => {});
-    throw error;
-  }
-  return {
-    db: tx,
-    commit: () => tx.commit().execute(),
-    rollback,
-    async savepoint() {
-      const part = await tx.savepoint('work').execute();
-      return {
-        db: part,
-        commit: async () => void (await part.releaseSavepoint('work').execute()),
-        rollback: async () => void (await part.rollbackToSavepoint('work').execute()),
-      };
-    },
+/**
+ * Begins transactions that send each statement without waiting for the results of those before;
+ * Kysely's own would wait.
+ *
+ * @param lock keeps other servers from writing until the end of the transaction.
+ */
+export function postgresTransactions(
+  db: Kysely<Tables>,
+  dialect: Dialect,
+  lock: (tx: Db, scopes: readonly string[] | undefined) => Promise<void>,
+): Begin {
+  const driver = dialect.createDriver();
+  return async (scopes) => {
+    const tx = await db.startTransaction().execute();
+    const connection = await tx.getExecutor().provideConnection(async (one) => one);
+    const executor = tx
+      .getExecutor()
+      .withConnectionProvider({ provideConnection: (consumer) => consumer(connection) });
+    const open = (): Db =>
+      new Transaction<Tables>({ config: { dialect }, dialect, driver, executor });
+    const opened: OpenTransaction = {
+      db: open(),
+      commit: () => tx.commit().execute(),
+      rollback: () => tx.rollback().execute(),
+      async savepoint() {
+        const part = await tx.savepoint('work').execute();
+        return {
+          db: open(),
+          commit: async () => void (await part.releaseSavepoint('work').execute()),
+          rollback: async () => void (await part.rollbackToSavepoint('work').execute()),
+        };
+      },
+    };
+    try {
+      await lock(opened.db, scopes);
+      return opened;
+    } catch (error) {
+      // The connection may have broken, so that the rollback fails: the first error matters.
+      await opened.rollback().catch(() => {});
+      throw error;
+    }
   };
 }
 
@@ -48,10 +69,7 @@ export async function beginWithKysely(
  * Begins transactions on the single connection of a SQLite database, in a third of the time that
  * Kysely takes.
  */
-export function sqliteTransactions(
-  db: Kysely<Tables>,
-  dialect: Dialect,
-): () => Promise<OpenTransaction> {
+export function sqliteTransactions(db: Kysely<Tables>, dialect: Dialect): Begin {
   const executor = db.getExecutor();
   const parts = { config: { dialect }, dialect, driver: dialect.createDriver(), executor };
   const open = (): Db => new Transaction<Tables>(parts);

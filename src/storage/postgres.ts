@@ -31,10 +31,11 @@ export interface OpenPostgres {
  */
 export function openPostgres(url: string, onIdleError: (error: Error) => void): OpenPostgres {
   const Client = watchedClient(databaseProbe(url));
-  const open = (max: number): Dialect => {
+  const open = (max: number, pipeline: boolean): Dialect => {
     const pool = new pg.Pool({
       connectionString: url,
       max,
+      pipeline,
       connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
       statement_timeout: STATEMENT_TIMEOUT_MS,
       idle_in_transaction_session_timeout: IDLE_WRITE_TIMEOUT_MS,
@@ -51,7 +52,8 @@ export function openPostgres(url: string, onIdleError: (error: Error) => void): 
     });
     return new PostgresDialect({ pool });
   };
-  return { write: open(WRITING_CONNECTIONS), read: open(READING_CONNECTIONS) };
+  // Writes of different scopes send their statements without waiting for each other's results.
+  return { write: open(WRITING_CONNECTIONS, true), read: open(READING_CONNECTIONS, false) };
 }
 
 /**

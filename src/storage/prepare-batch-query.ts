@@ -7,7 +7,8 @@ const SIZES = 8;
 
 /**
  * Prepares a query over many items, such as an insert of rows. It runs in batches of 1, 2, 4 … 128
- * items, so that eight statements serve any number of items.
+ * items, so that eight statements serve any number of items. In a write on PostgreSQL, the batches share
+ * a round trip.
  *
  * @param width number of values per item.
  * @param build receives placeholders for the values, which it must not inspect.
@@ -28,14 +29,14 @@ export function prepareBatchQuery<Row>(
     ),
   );
   return async (db, items) => {
-    const rows: Row[] = [];
+    const batches: Promise<Row[]>[] = [];
     let done = 0;
     while (done < items.length) {
       const power = Math.min(Math.floor(Math.log2(items.length - done)), SIZES - 1);
       const values: unknown[] = [];
       for (const end = done + 2 ** power; done < end; done += 1) values.push(...items[done]!);
-      rows.push(...(await queries[power]!(db, values)));
+      batches.push(queries[power]!(db, values));
     }
-    return rows;
+    return (await Promise.all(batches)).flat();
   };
 }

@@ -1,6 +1,7 @@
 import { Kysely, sql } from 'kysely';
+import { lockWrites } from './lock-writes.ts';
 import { migrate } from './migrate.ts';
-import { beginWithKysely, sqliteTransactions, type OpenTransaction } from './open-transaction.ts';
+import { postgresTransactions, sqliteTransactions, type Begin } from './open-transaction.ts';
 import { openPostgres } from './postgres.ts';
 import { readDialect } from './read-dialect.ts';
 import { openSqlite } from './sqlite.ts';
@@ -9,9 +10,9 @@ import type { Db, Tables } from './tables.ts';
 import { WriteQueue, type WriteOptions } from './write-queue.ts';
 
 /**
- * Database of the hosted side. Writes are serialized across all servers on it: data that is read
- * within `write` does not change until the commit. All guarantees against lost updates, double use
- * and decisions on stale data rest on this rule.
+ * Database of the hosted side. Writes are serialized across all servers on it, except writes of
+ * different scopes: data that is read within `write` does not change until the commit. All guarantees
+ * against lost updates, double use and decisions on stale data rest on this rule.
  */
 export interface Storage {
   readonly kind: 'sqlite' | 'postgres';
@@ -48,9 +49,6 @@ export type StorageLocation =
       /** Opens the database even if a restore into it is not complete. */
       readonly isRestoring?: boolean;
     };
-
-/** Key of the advisory lock that serializes the writes of all servers on PostgreSQL; arbitrary. */
-const WRITE_LOCK = 7_305_811;
 
 /**
  * Opens the database and migrates it to the schema of this version.
@@ -93,13 +91,10 @@ function onPostgres(
   const dialects = openPostgres(url, onIdleError);
   const writer = new Kysely<Tables>({ dialect: dialects.write });
   const reader = new Kysely<Tables>({ dialect: readDialect(dialects.read) });
-  const lock = async (tx: Db): Promise<void> => {
-    await sql`select pg_advisory_xact_lock(${sql.lit(WRITE_LOCK)})`.execute(tx);
-  };
   return storageOn('postgres', writer, reader, {
-    begin: () => beginWithKysely(writer, lock),
+    begin: postgresTransactions(writer, dialects.write, lockWrites),
     async lockToOpen(tx) {
-      await lock(tx);
+      await lockWrites(tx);
       if (isRestoring !== true) await refuseRestoring(tx);
     },
   });
@@ -114,7 +109,7 @@ function storageOn(
     lockToOpen = async () => {},
     eraseTraces = () => {},
   }: {
-    readonly begin: () => Promise<OpenTransaction>;
+    readonly begin: Begin;
     /** Called in the transaction of the migration. */
     readonly lockToOpen?: (tx: Db) => Promise<void>;
     readonly eraseTraces?: () => void;

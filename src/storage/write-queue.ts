@@ -1,6 +1,7 @@
 import { ServiceError } from '../base/errors.ts';
+import { runBeforeCommit } from './before-commit.ts';
 import { isConnectionFault, retryDuringOutage } from './outage.ts';
-import type { OpenTransaction } from './open-transaction.ts';
+import type { Begin, OpenTransaction } from './open-transaction.ts';
 import type { Db } from './tables.ts';
 import { wrapTransactionError, OutcomeUnknown, storageUnavailable } from './storage-errors.ts';
 
@@ -19,12 +20,19 @@ export interface WriteOptions {
    * under overload, such as halts.
    */
   readonly urgent?: boolean;
+  /**
+   * Subject such as `installation:ID`. On PostgreSQL, only writes with the same scope or without one
+   * wait for this write, which may change nothing but the data of its subject and the audit log, and
+   * may read only such data and data that writes with a scope do not change.
+   */
+  readonly scope?: string;
 }
 
 interface Job {
   /** Time of the call, by `performance.now()`. */
   readonly since: number;
   readonly work: (tx: Db) => Promise<unknown>;
+  readonly scope: string | undefined;
   readonly resolve: (value: unknown) => void;
   readonly reject: (error: unknown) => void;
 }
@@ -35,19 +43,18 @@ interface Job {
  * Savepoints cost as much as the jobs, so the first attempt does without.
  */
 export class WriteQueue {
-  readonly #begin: () => Promise<OpenTransaction>;
+  readonly #begin: Begin;
   #waiting: Job[] = [];
   readonly #urgent: Job[] = [];
   /** Pending while jobs are waiting or running. */
   #draining: Promise<void> | undefined;
   #closed = false;
 
-  /** @param begin resolves once no other server can write. */
-  constructor(begin: () => Promise<OpenTransaction>) {
+  constructor(begin: Begin) {
     this.#begin = begin;
   }
 
-  write<T>(work: (tx: Db) => Promise<T>, { urgent = false }: WriteOptions = {}): Promise<T> {
+  write<T>(work: (tx: Db) => Promise<T>, { urgent = false, scope }: WriteOptions = {}): Promise<T> {
     if (this.#closed) return Promise.reject(storageUnavailable(new Error('storage is closed')));
     if (!urgent && this.#waiting.length >= MAX_WAITING) {
       return Promise.reject(overloaded());
@@ -55,7 +62,7 @@ export class WriteQueue {
     const { promise, resolve, reject } = Promise.withResolvers<T>();
     const since = performance.now();
     const queue = urgent ? this.#urgent : this.#waiting;
-    queue.push({ since, work, resolve: resolve as Job['resolve'], reject });
+    queue.push({ since, work, scope, resolve: resolve as Job['resolve'], reject });
     this.#draining ??= this.#drain();
     return promise;
   }
@@ -88,12 +95,17 @@ export class WriteQueue {
 
   /** Runs one batch of waiting jobs in a transaction. */
   async #commit(): Promise<void> {
-    const jobs: Job[] = [];
+    const jobs = this.#takeScoped();
+    const scopes = jobs.length > 0 ? [...new Set(jobs.map(({ scope }) => scope!))] : undefined;
+    const attemptAll =
+      scopes === undefined
+        ? attemptEach(() => (jobs.length > 0 ? jobs : this.#take(jobs)))
+        : attemptTogether(jobs);
     try {
       const settlements = await retryDuringOutage(
         async () =>
-          (await this.#transact(jobs.length > 0 ? jobs : this.#take(jobs), attempt)) ??
-          (await this.#transact(jobs, attemptApart)),
+          (await this.#transact(scopes, attemptAll)) ??
+          (await this.#transact(scopes, attemptApart(jobs))),
       );
       for (const succeed of settlements ?? []) succeed();
     } catch (error) {
@@ -104,6 +116,18 @@ export class WriteQueue {
       const cause = error instanceof OutcomeUnknown ? error.cause : error;
       for (const { reject } of others) reject(storageUnavailable(cause));
     }
+  }
+
+  /** Takes the jobs at the head of the queue up to the first one without a scope. */
+  #takeScoped(): Job[] {
+    const jobs: Job[] = [];
+    if (this.#urgent.length > 0) return jobs;
+    while (jobs.length < MAX_BATCH && this.#waiting[0]?.scope !== undefined) {
+      const job = this.#waiting.shift()!;
+      if (isTooLate(job)) job.reject(overloaded());
+      else jobs.push(job);
+    }
+    return jobs;
   }
 
   /**
@@ -118,7 +142,7 @@ export class WriteQueue {
       if (!isUrgent && this.#urgent.length > 0 && jobs.length > 0) return;
       const job = queue.shift();
       if (job === undefined) return;
-      if (!isUrgent && performance.now() > job.since + MAX_WAIT_MS) {
+      if (!isUrgent && isTooLate(job)) {
         job.reject(overloaded());
         continue;
       }
@@ -129,19 +153,15 @@ export class WriteQueue {
 
   /** @returns functions that resolve the jobs; undefined if one failed and nothing was written. */
   async #transact(
-    jobs: Iterable<Job>,
-    attemptOne: (tx: OpenTransaction, job: Job) => Promise<(() => void) | undefined>,
+    scopes: readonly string[] | undefined,
+    attemptAll: Attempt,
   ): Promise<(() => void)[] | undefined> {
-    const settlements: (() => void)[] = [];
-    const tx = await this.#begin();
+    const tx = await this.#begin(scopes);
     try {
-      for (const job of jobs) {
-        const settle = await attemptOne(tx, job);
-        if (settle === undefined) {
-          await tx.rollback();
-          return undefined;
-        }
-        settlements.push(settle);
+      const settlements = await attemptAll(tx);
+      if (settlements === undefined || !(await isFinished(tx))) {
+        await tx.rollback();
+        return undefined;
       }
       await commit(tx);
       return settlements;
@@ -150,6 +170,23 @@ export class WriteQueue {
       await tx.rollback().catch(() => {});
       throw error;
     }
+  }
+}
+
+/** Runs jobs. @returns functions that resolve them; undefined if one failed. */
+type Attempt = (tx: OpenTransaction) => Promise<(() => void)[] | undefined>;
+
+function isTooLate({ since }: Job): boolean {
+  return performance.now() > since + MAX_WAIT_MS;
+}
+
+/** @returns false if work before the commit failed, because of one of the jobs. */
+async function isFinished({ db }: OpenTransaction): Promise<boolean> {
+  try {
+    await runBeforeCommit(db);
+    return true;
+  } catch {
+    return false;
   }
 }
 
@@ -169,11 +206,36 @@ function overloaded(): ServiceError {
   });
 }
 
+/** Runs jobs one after the other. */
+function attemptEach(take: () => Iterable<Job>): Attempt {
+  return async ({ db }) => {
+    const settlements: (() => void)[] = [];
+    for (const job of take()) {
+      const settle = await attempt(db, job);
+      if (settle === undefined) return undefined;
+      settlements.push(settle);
+    }
+    return settlements;
+  };
+}
+
+/**
+ * Runs jobs of different scopes concurrently, so that their statements share round trips, and jobs of
+ * the same scope one after the other.
+ */
+function attemptTogether(jobs: readonly Job[]): Attempt {
+  return async (tx) => {
+    const attempts = [...Map.groupBy(jobs, ({ scope }) => scope).values()].map((own) =>
+      attemptEach(() => own)(tx),
+    );
+    const settlements = await Promise.all(attempts);
+    if (settlements.includes(undefined)) return undefined;
+    return settlements.flatMap((own) => own!);
+  };
+}
+
 /** @returns a function that resolves the job; undefined if its work failed. */
-async function attempt(
-  { db }: OpenTransaction,
-  { work, resolve }: Job,
-): Promise<(() => void) | undefined> {
+async function attempt(db: Db, { work, resolve }: Job): Promise<(() => void) | undefined> {
   try {
     const value = await work(db);
     return () => resolve(value);
@@ -182,14 +244,23 @@ async function attempt(
   }
 }
 
-/** As `attempt`, in a savepoint, which is rolled back if the work fails. */
-async function attemptApart(
+/** Runs each job in a savepoint, which is rolled back if the work fails. */
+function attemptApart(jobs: readonly Job[]): Attempt {
+  return async (tx) => {
+    const settlements: (() => void)[] = [];
+    for (const job of jobs) settlements.push(await attemptInSavepoint(tx, job));
+    return settlements;
+  };
+}
+
+async function attemptInSavepoint(
   tx: OpenTransaction,
   { work, resolve, reject }: Job,
 ): Promise<() => void> {
   const savepoint = await tx.savepoint();
   try {
     const value = await work(savepoint.db);
+    await runBeforeCommit(savepoint.db);
     await savepoint.commit();
     return () => resolve(value);
   } catch (error) {

@@ -4,6 +4,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { readAudit, verifyAudit } from '../../src/identity/audit.ts';
 import type { Identity } from '../../src/identity/context.ts';
 import { issueLease } from '../../src/identity/issue.ts';
+import { revokeDevice } from '../../src/identity/devices.ts';
 import { renewLease } from '../../src/identity/renew-lease.ts';
 import type { DevicesTable } from '../../src/storage/tables.ts';
 import { newLeaseWorld, proofOf, renew, revokeAs, type LeaseWorld } from './lease-world.ts';
@@ -78,4 +79,66 @@ test('a lease is issued before the other server revokes the installation, or not
   const refused = outcomes.filter((outcome) => outcome === 'license_revoked').length;
   expect(count + refused).toBe(20);
   expect(answer.revoked_leases).toBe(count);
+});
+
+test('a proof that both servers receive in parallel is used once', async () => {
+  const device = await world.enroll('tokyo');
+  const proof = proofOf(device);
+  const outcomes = await Promise.all(
+    Array.from({ length: 10 }, (_, i) =>
+      renewLease(either(i), proof, { renewal_id: randomUUID() }).then(
+        () => 'renewed',
+        (error: { reason: string }) => error.reason,
+      ),
+    ),
+  );
+  expect(outcomes.toSorted()).toEqual(['renewed', ...Array<string>(9).fill('replayed')].toSorted());
+});
+
+test('two renewals of one lease on two servers are reported as a possible clone once', async () => {
+  const device = await world.enroll('tokyo');
+  const { answer } = await renew(either(0), device);
+  const renewals = await Promise.all([0, 1].map((i) => renew(either(i), device, answer.lease)));
+  const warnings = renewals.flatMap(({ renewed }) => renewed.warnings.map(({ code }) => code));
+  expect(warnings).toEqual(['credential_cloned']);
+});
+
+test('an issue_id that both servers receive in parallel issues one lease', async () => {
+  const outcomes = await Promise.all(
+    Array.from({ length: 10 }, (_, i) =>
+      issueLease(either(i), world.caller, { deployment_id: 'tokyo', issue_id: 'same' }).then(
+        () => 'issued',
+        (error: { reason: string }) => error.reason,
+      ),
+    ),
+  );
+  const repeated = Array<string>(9).fill('already_issued');
+  expect(outcomes.toSorted()).toEqual(['issued', ...repeated].toSorted());
+});
+
+test('no device gets a lease from one server after the other has revoked the device', async () => {
+  const devices = await Promise.all(Array.from({ length: 8 }, () => world.enroll('tokyo')));
+  const renewAll = (): Promise<string>[] =>
+    devices.map((device) =>
+      renewLease(servers[1], proofOf(device), { renewal_id: randomUUID() }).then(
+        () => 'renewed',
+        (error: { reason: string }) => error.reason,
+      ),
+    );
+  const first = renewAll();
+  const revoked = devices.map(({ device_id }) =>
+    revokeDevice(servers[0], 'operator', device_id, 'stolen'),
+  );
+  await Promise.all([...first, ...renewAll(), ...revoked]);
+  expect(await Promise.all(renewAll())).toEqual(devices.map(() => 'revoked_device'));
+
+  const { entries } = await readAudit(world.identity.storage.read, 0, 1000);
+  for (const { device_id } of devices) {
+    const actions = entries
+      .filter(
+        (entry) => entry.actor === `device:${device_id}` || entry.target === `device:${device_id}`,
+      )
+      .map(({ action }) => action);
+    expect(actions.at(-1)).toBe('admin.identity.device.revoke');
+  }
 });

@@ -60,21 +60,27 @@ export async function endPaperSessions(
     return { bot_id, events: events.map((event) => ({ ...event, version, run_id })) };
   });
   const ends = await appendToMany(tx, now, logs);
-  await endTasks(tx, now, halt, after, last);
-  await insertEvidence(
-    tx,
-    closed.map(({ deployment: { deployment_id }, orders }, i) => {
-      const { seq } = ends[i]!;
-      const first = seq - logs[i]!.events.length + 1;
-      return [halt_id, deployment_id, orders && JSON.stringify(orders), first, seq];
-    }),
-  );
-  await updateStates(
-    tx,
-    closed.flatMap(({ deployment: { task_id }, state }) =>
-      state ? [[task_id, JSON.stringify(state), now]] : [],
+  await Promise.all([
+    endTasks(
+      tx,
+      now,
+      deployments.map(({ task_id, deployment_id }) => [task_id, deployment_id]),
     ),
-  );
+    insertEvidence(
+      tx,
+      closed.map(({ deployment: { deployment_id }, orders }, i) => {
+        const { seq } = ends[i]!;
+        const first = seq - logs[i]!.events.length + 1;
+        return [halt_id, deployment_id, orders && JSON.stringify(orders), first, seq];
+      }),
+    ),
+    updateStates(
+      tx,
+      closed.flatMap(({ deployment: { task_id }, state }) =>
+        state ? [[task_id, JSON.stringify(state), now]] : [],
+      ),
+    ),
+  ]);
   return { task_ids: deployments.map(({ task_id }) => task_id), last };
 }
 
@@ -112,26 +118,61 @@ export function parseState(text: string | null): SessionState | undefined {
   }
 }
 
-async function endTasks(tx: Db, now: number, halt: Halt, after: Place, last: Place): Promise<void> {
-  const covered = (db: Db) => selectSessions(db, halt, after, last);
-  const canceled = { status: 'canceled', worker_id: null, ended_at: now } as const;
-  await tx
-    .updateTable('tasks')
-    .set(canceled)
-    .where('status', 'in', ['queued', 'running'])
-    .where('task_id', 'in', covered(tx).select('deployment.task_id'))
-    .execute();
-  // A session that was about to end may have stored files.
-  await tx
-    .deleteFrom('task_files')
-    .where('task_id', 'in', covered(tx).select('deployment.task_id'))
-    .execute();
-  await tx
-    .updateTable('bot_deployments')
-    .set({ status: 'halted', ended_at: now })
-    .where('deployment_id', 'in', covered(tx).select('deployment.deployment_id'))
-    .execute();
+/** @param ended task id and deployment id of each session. */
+async function endTasks(
+  tx: Db,
+  now: number,
+  ended: readonly (readonly [task_id: string, deployment_id: string])[],
+): Promise<void> {
+  await Promise.all([
+    cancelTasks(
+      tx,
+      ended.map(([task_id]) => [task_id, now]),
+    ),
+    // A session that was about to end may have stored files.
+    deleteFiles(
+      tx,
+      ended.map(([task_id]) => [task_id]),
+    ),
+    haltDeployments(
+      tx,
+      ended.map(([, deployment_id]) => [deployment_id, now]),
+    ),
+  ]);
 }
+
+/** Rows: task id, time of the end. */
+const cancelTasks = prepareBatchQuery(2, (db, tasks) =>
+  db
+    .updateTable('tasks')
+    .set({ status: 'canceled', worker_id: null, ended_at: tasks[0]![1] as number })
+    .where('status', 'in', ['queued', 'running'])
+    .where(
+      'task_id',
+      'in',
+      tasks.map(([task_id]) => task_id as string),
+    ),
+);
+
+const deleteFiles = prepareBatchQuery(1, (db, tasks) =>
+  db.deleteFrom('task_files').where(
+    'task_id',
+    'in',
+    tasks.map(([task_id]) => task_id as string),
+  ),
+);
+
+/** Rows: deployment id, time of the end. */
+const haltDeployments = prepareBatchQuery(2, (db, deployments) =>
+  db
+    .updateTable('bot_deployments')
+    .set({ status: 'halted', ended_at: deployments[0]![1] as number })
+    .where(
+      'deployment_id',
+      'in',
+      deployments.map(([deployment_id]) => deployment_id as string),
+    ),
+);
 
 const EVIDENCE = [
   'halt_id',

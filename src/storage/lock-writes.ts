@@ -1,0 +1,34 @@
+import { hash } from 'node:crypto';
+import { sql } from 'kysely';
+import type { Db } from './tables.ts';
+
+/** Keys of advisory locks on PostgreSQL; arbitrary. */
+const PLATFORM = 7_305_811;
+const SCOPES = 7_305_812;
+
+/**
+ * Keeps other servers from writing until the end of the transaction. With scopes, they can still write
+ * in other scopes. A write in a scope holds the platform's lock in shared mode, and writes without a
+ * scope wait for it. So do servers of earlier versions, which do not use scopes.
+ *
+ * Deadlocks are impossible: all transactions first lock the platform, then their scopes in ascending
+ * order, and finally the head of the audit log.
+ */
+export async function lockWrites(tx: Db, scopes?: readonly string[]): Promise<void> {
+  if (scopes === undefined) {
+    await sql`select pg_advisory_xact_lock(${sql.lit(PLATFORM)})`.execute(tx);
+    return;
+  }
+  // Writes in scopes with the same key wait for each other, which is unnecessary but harmless.
+  const keys = [...new Set(scopes.map(keyOf))].sort((a, b) => a - b);
+  // The server runs the statements of a connection in the order in which they were sent.
+  await Promise.all([
+    sql`select pg_advisory_xact_lock_shared(${sql.lit(PLATFORM)})`.execute(tx),
+    sql`select pg_advisory_xact_lock(${sql.lit(SCOPES)}, key)
+      from unnest(cast(${keys} as integer[])) as key`.execute(tx),
+  ]);
+}
+
+function keyOf(scope: string): number {
+  return hash('sha256', scope, 'buffer').readInt32BE(0);
+}

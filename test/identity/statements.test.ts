@@ -1,0 +1,90 @@
+/**
+ * Counts what a lease costs on PostgreSQL, where each round trip takes longer than most statements.
+ * Statements of a transaction that are sent together share a round trip.
+ */
+import pg from 'pg';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { createInstallation } from '../../src/identity/installations.ts';
+import { issueLease } from '../../src/identity/issue.ts';
+import { newLeaseWorld, renew, type LeaseWorld } from './lease-world.ts';
+
+let world: LeaseWorld;
+beforeEach(async () => {
+  world = await newLeaseWorld('postgres');
+});
+afterEach(async () => {
+  vi.restoreAllMocks();
+  await world.close();
+});
+
+interface Cost {
+  readonly statements: number;
+  readonly round_trips: number;
+}
+
+type Query = (this: void, client: pg.Client, args: readonly unknown[]) => Promise<unknown>;
+
+/** Counts the statements of transactions while `work` runs. */
+async function costOf(work: () => Promise<unknown>): Promise<Cost> {
+  const { prototype } = pg.Client;
+  const query: Query = Reflect.apply.bind(undefined, Reflect.get(prototype, 'query') as never);
+  /** Count of unanswered statements, by client. */
+  const writers = new Map<pg.Client, number>();
+  let [statements, round_trips] = [0, 0];
+  const counted = async (client: pg.Client, args: readonly unknown[]): Promise<unknown> => {
+    if (args[0] === 'begin') writers.set(client, 0);
+    const unanswered = writers.get(client);
+    if (unanswered === undefined) return query(client, args);
+    statements += 1;
+    if (unanswered === 0) round_trips += 1;
+    writers.set(client, unanswered + 1);
+    try {
+      return await query(client, args);
+    } finally {
+      writers.set(client, writers.get(client)! - 1);
+    }
+  };
+  vi.spyOn(prototype, 'query').mockImplementation(function (this: pg.Client, ...args: unknown[]) {
+    return counted(this, args);
+  });
+  await work();
+  vi.restoreAllMocks();
+  return { statements, round_trips };
+}
+
+const AT_ONCE = 50;
+
+test('leases that are issued at the same time share round trips and the write to the audit log', async () => {
+  const installations = await addInstallations();
+  const issue = (deployment_id: string): Promise<unknown> =>
+    issueLease(world.identity, world.caller, { deployment_id });
+  expect(await costOf(() => issue('tokyo'))).toEqual({ statements: 11, round_trips: 8 });
+  const together = await costOf(() => Promise.all(installations.map(issue)));
+  // Signing key, terms and lease of each, and the statements of the shared transaction.
+  expect(together.statements).toBe(3 * AT_ONCE + 10);
+  expect(together.round_trips).toBeLessThanOrEqual(8);
+});
+
+test('renewals that run at the same time share round trips and the write to the audit log', async () => {
+  const devices = await Promise.all((await addInstallations()).map((id) => world.enroll(id)));
+  const renewed = await Promise.all(devices.map((device) => renew(world.identity, device)));
+  const leases = renewed.map(({ answer }) => answer.lease);
+  const [device, ...others] = devices;
+  const alone = await costOf(() => renew(world.identity, device!, leases[0]));
+  expect(alone).toEqual({ statements: 18, round_trips: 11 });
+  const together = await costOf(() =>
+    Promise.all(others.map((other, i) => renew(world.identity, other, leases[i + 1]))),
+  );
+  // They are signed before, so that they form a few batches.
+  expect(together.statements / others.length).toBeLessThan(12);
+  expect(together.round_trips / others.length).toBeLessThan(1);
+});
+
+async function addInstallations(): Promise<readonly string[]> {
+  const ids = Array.from({ length: AT_ONCE }, (_, i) => `installation-${i}`);
+  for (const deployment_id of ids) {
+    const about = { deployment_id, contract_id: 'acme-pro', name: deployment_id };
+    await createInstallation(world.identity, 'operator', about);
+  }
+  return ids;
+}
