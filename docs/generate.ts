@@ -1,6 +1,6 @@
 /**
  * `npm run docs` writes `docs/reference/` from the code: commands, bot file, settings, API, errors,
- * checks of doctor and metrics. `npm run docs -- --check` fails if a file is not current.
+ * checks of doctor, metrics and the library. `npm run docs -- --check` fails if a file is not current.
  */
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -9,6 +9,7 @@ import { botFilePage } from './generator/bot-file.ts';
 import { commandPages } from './generator/commands.ts';
 import { doctorPage } from './generator/doctor.ts';
 import { errorsPage } from './generator/errors.ts';
+import { libraryPages } from './generator/library.ts';
 import { metricsPage } from './generator/metrics.ts';
 import type { Page } from './generator/page.ts';
 import { settingsPage } from './generator/settings.ts';
@@ -24,6 +25,7 @@ const pages: Page[] = [
   doctorPage(),
   await metricsPage(),
   ...(await apiPages()),
+  ...libraryPages(),
 ];
 const wanted = new Map(pages.map(({ path, text }) => [path, `${NOTE}\n\n${text}\n`]));
 const present = new Map(

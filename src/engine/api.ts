@@ -2,6 +2,18 @@
  * The public API for strategies: `import { defineStrategy, integer, Sma } from
  * 'service-local/strategy'`.
  *
+ * ```ts
+ * export default defineStrategy({
+ *   name: 'above_average',
+ *   description: 'Long while the close is above its average.',
+ *   params: { period: integer({ default: 50, min: 1 }) },
+ *   indicators: ({ params, instruments: [asset] }) => ({ mean: sma(asset.close, params.period) }),
+ *   create: ({ instruments: [asset], indicators: { mean }, broker }) => ({
+ *     onBar: () => void broker.target(asset, asset.close > mean.value ? 1 : 0),
+ *   }),
+ * });
+ * ```
+ *
  * A strategy cannot change the objects that a run gives it: the broker, instruments, orders, fills,
  * parameters and declared series are frozen or views. The classes of indicators may be patched. So
  * may the objects of the language (`Array.prototype`, `Math`), which the engine shares with

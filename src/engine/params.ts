@@ -25,6 +25,7 @@ export interface FlagParam {
   readonly description?: string;
 }
 
+/** Declared parameters of a strategy, by name. */
 export type Params = Readonly<Record<string, Param>>;
 
 /** The values a strategy sees: numbers, strings of the choices, booleans. */
@@ -38,11 +39,15 @@ type ValueOf<T extends Param> = T extends NumberParam
 
 type Bounds = Omit<NumberParam, 'kind'>;
 
+/** Declares a parameter whose values are whole numbers. `min` and `max` are inclusive. */
 export const integer = (bounds: Bounds): NumberParam =>
   Object.freeze({ kind: 'integer', ...bounds });
+/** Declares a parameter whose values are finite numbers. `min` and `max` are inclusive. */
 export const number = (bounds: Bounds): NumberParam => Object.freeze({ kind: 'number', ...bounds });
+/** Declares a parameter that is true or false. */
 export const flag = (value: Omit<FlagParam, 'kind'>): FlagParam =>
   Object.freeze({ kind: 'flag', ...value });
+/** Declares a parameter that is one of the texts in `choices`. */
 export const choice = <const T extends string>(
   value: Omit<ChoiceParam<T>, 'kind'>,
 ): ChoiceParam<T> =>

@@ -12,6 +12,8 @@ import type { RunState } from './run-state.ts';
 export class Sizing {
   /** Units that the order is to trade, above 0. */
   wanted = -0;
+  /** Whether the account affords less than the order asks for. */
+  isCut = false;
   /** Units of a target below which a difference is a rounding error. */
   #dust = -0;
   readonly #run: RunState;
@@ -29,6 +31,7 @@ export class Sizing {
     const position = portfolio.positions[index]!;
     const isSizing = isTarget(order) && order.filled === 0;
     this.wanted = order.quantity - order.filled;
+    this.isCut = false;
     this.#dust = 0;
     if (isSizing) {
       const delta = portfolio.unitsToTarget(index, order.weight, price);
@@ -70,6 +73,7 @@ export class Sizing {
   cut(order: WorkingOrder, affordable: number, isCuttable: boolean): OrderReason | undefined {
     if (isCuttable) {
       this.wanted = Math.max(0, affordable);
+      this.isCut = true;
       return undefined;
     }
     const isShort = this.#run.config.account.model === 'cash' && order.side === 'sell';

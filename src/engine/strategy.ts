@@ -45,6 +45,7 @@ export interface Broker {
   working(instrument?: Instrument): readonly Order[];
 }
 
+/** What a strategy receives for one run. */
 export interface StrategyContext<P extends Params = Params, I = unknown> {
   readonly params: ParamValues<P>;
   /** In the order of the spec's `universe.symbols`. */
@@ -71,6 +72,7 @@ export interface IndicatorContext<P extends Params = Params> {
   readonly instruments: readonly [BarSeries, ...BarSeries[]];
 }
 
+/** Declaration of a strategy; see `defineStrategy`. */
 export interface Strategy<P extends Params = Params, I = unknown> {
   /** Lower-case words joined by underscores. */
   readonly name: string;

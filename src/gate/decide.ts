@@ -12,6 +12,7 @@ export type Decision =
   | { readonly allowed: true; readonly status: 'valid' | 'grace' | 'not_enforced' }
   | Refusal;
 
+/** Decision against the use of a feature. */
 export interface Refusal {
   readonly allowed: false;
   readonly reason: LeaseReason;
@@ -19,6 +20,7 @@ export interface Refusal {
   readonly detail: string;
 }
 
+/** What a gate knows about the lease of this machine. Times are RFC 3339 in UTC. */
 export interface GateStatus {
   readonly enforced: boolean;
   /** State of the lease in force; `none` if no lease verified. */

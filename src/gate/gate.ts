@@ -11,6 +11,7 @@ import { requireFeature } from './hono.ts';
 import { backupOf, type ReadFiles } from './license.ts';
 import { watchFiles } from './watch.ts';
 
+/** Options of `openLicenseGate`. */
 export interface GateOptions {
   /** License files; by default `licenseFiles` of this machine. */
   readonly files?: ReadFiles;

@@ -21,6 +21,7 @@ export interface HeldLease {
   readonly claims: LeaseClaims;
 }
 
+/** A license file that is not accepted, and why. */
 export interface RefusedFile {
   readonly path: string;
   readonly reason: LeaseReason;

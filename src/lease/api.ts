@@ -1,6 +1,12 @@
 /**
  * Verifies offline license leases and determines their status. Plain ECMAScript: it runs in Node,
  * browsers and workers.
+ *
+ * ```ts
+ * const lease = verifyLease(text, keys);
+ * if (lease.ok) console.log(leaseStatus(lease.claims, Date.now()).state);
+ * else console.error(LEASE_REASONS[lease.reason]);
+ * ```
  */
 export {
   type Binding,

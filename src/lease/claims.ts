@@ -44,6 +44,7 @@ export const BINDINGS = ['none', 'device', 'machine'] as const;
 
 /** Limit of TTL plus grace period, so that a mistyped TTL cannot license anyone for a century. */
 export const MAX_LIFETIME_SECONDS = 5 * 366 * 86_400;
+/** Largest number of entitlements of a lease. */
 export const MAX_ENTITLEMENTS = 64;
 
 interface Rule {

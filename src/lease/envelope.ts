@@ -10,6 +10,7 @@ export const PAYLOAD_TYPE = 'application/vnd.service-local.license-lease.v1+json
 /** A lease needs one for the current key and one for its successor; each costs verification time. */
 const MAX_LEASE_SIGNATURES = 4;
 
+/** An Ed25519 signature with the id of its key. */
 export interface Signature {
   /** `publicKeyId` of the signing key. */
   readonly keyid: string;

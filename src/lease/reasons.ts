@@ -59,4 +59,5 @@ export const LEASE_REASONS = {
   entitlement_missing: 'The lease does not include this feature.',
 } as const;
 
+/** Code of the reason for which a lease, key or document is refused; a key of `LEASE_REASONS`. */
 export type LeaseReason = keyof typeof LEASE_REASONS;

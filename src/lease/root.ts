@@ -16,7 +16,9 @@ import { LeaseError, orRefused, type Refused } from './refusal.ts';
 import { isTime } from './time.ts';
 import { decodeUtf8, encodeUtf8 } from './utf8.ts';
 
+/** Payload type of a signed root. */
 export const ROOT_TYPE = 'application/vnd.service-local.license-root.v1+json';
+/** Payload type of a signed keyset. */
 export const KEYSET_TYPE = 'application/vnd.service-local.license-keyset.v1+json';
 
 /** A new root is signed by its own keys and by the keys of the previous root. */
@@ -32,12 +34,14 @@ interface Document {
   readonly expires_at: string;
 }
 
+/** Claims of a root. Times are RFC 3339 in UTC and whole seconds. */
 export interface RootClaims extends Document {
   /** How many of `keys` must sign a keyset or the next root; at least 1. */
   readonly threshold: number;
   readonly keys: readonly PublicKey[];
 }
 
+/** Claims of a keyset. Times are RFC 3339 in UTC and whole seconds. */
 export interface KeysetClaims extends Document {
   /** Fingerprint of the root that signs the keyset; absent without a root. */
   readonly root?: string;
@@ -89,6 +93,7 @@ export function keysetToSign(claims: KeysetClaims): ToSign {
   return toSign(claims, KEYSET_TYPE);
 }
 
+/** The payload of a document, and the bytes to sign for it. */
 export interface ToSign {
   readonly payload: Uint8Array;
   readonly toSign: Uint8Array;

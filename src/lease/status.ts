@@ -2,6 +2,7 @@ import type { LeaseClaims } from './claims.ts';
 import type { LeaseReason } from './reasons.ts';
 import { formatTime, parseTime } from './time.ts';
 
+/** State of a lease at a time, and what it grants then. Times are RFC 3339 in UTC. */
 export interface LeaseStatus {
   readonly state: 'valid' | 'grace' | 'expired';
   /** Empty once the lease is `expired`. */

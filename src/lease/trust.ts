@@ -12,6 +12,7 @@ export interface HeldTrust {
   readonly keyset?: KeysetClaims | undefined;
 }
 
+/** Keys that may verify leases. */
 export interface Trust extends HeldTrust {
   readonly ok: true;
   /**
@@ -21,6 +22,7 @@ export interface Trust extends HeldTrust {
   readonly by: 'pin' | 'held' | 'first_contact';
 }
 
+/** What `verifyTrust` checks keys against. */
 export interface TrustOptions {
   /** Fingerprint of a root, from an operator or a program. */
   readonly pin?: string | undefined;

@@ -5,6 +5,7 @@ import type { LeaseReason } from './reasons.ts';
 import type { Refused } from './refusal.ts';
 import { encodeUtf8 } from './utf8.ts';
 
+/** The product and machine that use a lease. */
 export interface LeaseUse {
   /** Product name of the program; if absent, leases for every product are accepted. */
   readonly product?: string | undefined;

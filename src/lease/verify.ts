@@ -5,6 +5,7 @@ import { quote } from './json.ts';
 import type { TrustedKeys } from './keys.ts';
 import { LeaseError, orRefused, type Refused } from './refusal.ts';
 
+/** A lease whose signature is valid. */
 export interface VerifiedLease {
   readonly ok: true;
   readonly claims: LeaseClaims;
