@@ -43,8 +43,7 @@ export function parseWindowOptions(from: string | undefined, to: string | undefi
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error;
     throw new ServiceError('usage', error.message, {
-      remedy:
-        'Write --from and --to as 2020-04-17 or 2020-04-17T14:30:00Z, with --from before --to.',
+      remedy: 'Write both as 2020-04-17 or 2020-04-17T14:30:00Z, with from before to.',
       cause: error,
     });
   }

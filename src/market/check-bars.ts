@@ -1,7 +1,7 @@
 import { ServiceError, type Problem } from '../base/errors.ts';
 import type { BarColumn, Bars } from './bars.ts';
 import type { CsvRow } from './csv-file.ts';
-import type { Layout } from './header.ts';
+import type { BarFile } from './read-bars.ts';
 import type { FileBars } from './rows.ts';
 import { formatTime } from './bar-time.ts';
 
@@ -58,7 +58,7 @@ const TOLERANCE = 1e-9;
  * @param tooLong data rows with more fields than columns, whose values may be in the wrong columns
  */
 export function checkBars(
-  { bars, rowOf }: FileBars,
+  { bars, rowOf, timeFormat }: FileBars & Pick<Partial<BarFile>, 'timeFormat'>,
   tooLong: ReadonlySet<number> = new Set(),
 ): CheckReport {
   const { length, time, open, high, low, close, volume } = bars;
@@ -123,7 +123,11 @@ export function checkBars(
     if (isInOrder(index)) {
       latest = index;
     } else if (Number.isNaN(t)) {
-      report(index, 'unreadable_time', () => 'the time is missing or cannot be read', ['time']);
+      const describe = (): string =>
+        timeFormat === undefined
+          ? 'the time is missing or cannot be read'
+          : `the time is missing or does not match ${timeFormat}`;
+      report(index, 'unreadable_time', describe, ['time']);
     } else if (t > before) {
       const describe = (): string => `${formatTime(t)} is after ${rowAt(nextInOrder(index))}`;
       report(index, 'forward_time', describe);
@@ -203,7 +207,7 @@ function offenders(
  * @param texts the rows of the listed defects as written in the file; empty for Parquet
  */
 export function badDataError(
-  { path, layout }: { readonly path: string; readonly layout: Layout },
+  { path, layout, timeFormat }: Pick<BarFile, 'path' | 'layout' | 'timeFormat'>,
   report: CheckReport,
   texts: ReadonlyMap<number, CsvRow>,
 ): ServiceError {
@@ -236,7 +240,7 @@ export function badDataError(
   return new ServiceError(
     'invalid_data',
     `${path} has ${badRows} bad of ${rows} rows: ${kinds.join(', ')}`,
-    { problems, remedy: remedyFor(report) },
+    { problems, remedy: remedyFor(report, timeFormat) },
   );
 }
 
@@ -248,14 +252,16 @@ export function canDrop({ rows, badRows }: CheckReport): boolean {
 const FORMS = {
   time:
     'Write times as 2020-04-17, 20200417, 2020/04/17 or 2020-04-17T14:30:00Z, or as seconds or ' +
-    'milliseconds since 1970.',
+    'milliseconds since 1970. Other formats, such as %m/%d/%Y, need data.time_format in the bot, or ' +
+    '--time-format of `data import`.',
+  timeFormat: 'Correct data.time_format of the bot, or --time-format.',
   number: 'Write numbers as 1100.50, with a decimal point and no thousands separators.',
 };
 
-function remedyFor(report: CheckReport): string {
+function remedyFor(report: CheckReport, timeFormat: string | undefined): string {
   const { counts } = report;
   return [
-    ...(counts.unreadable_time ? [FORMS.time] : []),
+    ...(counts.unreadable_time ? [timeFormat === undefined ? FORMS.time : FORMS.timeFormat] : []),
     ...(counts.unreadable_price || counts.unreadable_volume ? [FORMS.number] : []),
     rowsRemedy(report),
   ].join(' ');
@@ -263,9 +269,17 @@ function remedyFor(report: CheckReport): string {
 
 function rowsRemedy(report: CheckReport): string {
   if (canDrop(report)) {
-    return 'Correct these rows, or leave them out with --repair drop (data.repair: drop).';
+    return (
+      'Correct these rows, or leave them out with data.repair: drop in the bot, ' +
+      'or --repair drop on the command line.'
+    );
   }
-  return 2 * (report.counts.backward_time ?? 0) > report.rows
-    ? 'Sort the file oldest first.'
-    : 'More than half of the rows are bad, so --repair drop is rejected: correct the file, or name its columns with --columns.';
+  const { rows, counts, badRows } = report;
+  if (2 * (counts.backward_time ?? 0) > rows) return 'Sort the file oldest first.';
+  const rejected = 'More than half of the rows are bad, so the repair "drop" is rejected';
+  // A column whose prices are readable is not misnamed; only its dates are in another format.
+  return counts.unreadable_time === badRows && Object.keys(counts).length === 1
+    ? `${rejected}: change the format of the times.`
+    : `${rejected}: correct the file, or name its columns in data.columns of the bot, ` +
+        'or with --columns on the command line.';
 }

@@ -46,7 +46,7 @@ const normalize = (name: string): string => name.toLowerCase().replaceAll(/[^\p{
 interface Fault {
   readonly column: BarColumn;
   readonly message: string;
-  /** The value to suggest in --columns: `NAME`, or a position if several columns have the name. */
+  /** The value to suggest for the column: `NAME`, or a position if several columns have the name. */
   readonly written: string;
 }
 
@@ -135,9 +135,9 @@ function columnsError(
     {
       problems: faults.map(({ message }) => ({ code: 'column_missing', message, file })),
       remedy:
-        `The columns are ${names.map((name) => JSON.stringify(name)).join(', ')}. Name them with ` +
-        `--columns ${faults.map(({ column, written }) => `${column}=${written}`).join(',')}, ` +
-        'or with data.columns in the bot file.',
+        `The columns are ${names.map((name) => JSON.stringify(name)).join(', ')}. Name them in ` +
+        'data.columns of the bot, or on the command line: ' +
+        `--columns ${faults.map(({ column, written }) => `${column}=${written}`).join(',')}.`,
     },
   );
 }

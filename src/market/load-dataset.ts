@@ -179,7 +179,10 @@ function unusedNotes({ unused, layout }: BarFile): string[] {
     ...(unused.length > 0 ? [`Unused columns: ${list}.`] : []),
     ...(adjusted === undefined
       ? []
-      : [`To trade at adjusted prices, use --columns ${pairs}, or data.columns in the bot file.`]),
+      : [
+          'To trade at adjusted prices, set data.columns of the bot, or use ' +
+            `--columns ${pairs} on the command line.`,
+        ]),
   ];
 }
 

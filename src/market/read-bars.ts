@@ -5,7 +5,7 @@ import { ServiceError } from '../base/errors.ts';
 import { isSystemError } from '../base/system-errors.ts';
 import { allocateBars, BAR_COLUMNS, extendBars, sliceBars, type Bars } from './bars.ts';
 import { csvTable, malformedCsv, openCsv, type CsvFile } from './csv-file.ts';
-import { CHUNK_ROWS, doublesOf, quoteName, quotePath, withDuckDB } from './duckdb.ts';
+import { CHUNK_ROWS, doublesOf, quoteName, quotePath, quoteText, withDuckDB } from './duckdb.ts';
 import { findColumns, isAdjustedClose, type ColumnNames, type Layout } from './header.ts';
 import { keepBars, type FileBars } from './rows.ts';
 import {
@@ -18,6 +18,8 @@ import {
 
 export interface ReadOptions {
   readonly columns?: ColumnNames | undefined;
+  /** Format of times that are texts, as of `strptime`; ISO 8601 or numbers by default. */
+  readonly timeFormat?: string | undefined;
   /** First and last instant to read, see `parseWindow`. */
   readonly from?: string | undefined;
   readonly to?: string | undefined;
@@ -34,6 +36,7 @@ export interface BarFile extends FileBars {
   /** Undefined for Parquet. */
   readonly csv: CsvFile | undefined;
   readonly layout: Layout;
+  readonly timeFormat: string | undefined;
   readonly unused: readonly string[];
   /** Data rows (1-based) with more fields than the header has. */
   readonly tooLong: ReadonlySet<number>;
@@ -54,7 +57,10 @@ export async function readBars(path: string, options: ReadOptions = {}): Promise
     try {
       const table = csv ? textTable(csv) : await parquetTable(connection, file);
       const layout = findColumns(table.names, options.columns ?? {}, file);
-      const { bars, tooLong } = await readColumns(connection, table, layout, file);
+      const { bars, tooLong } = await readColumns(connection, table, layout, {
+        path: file,
+        timeFormat: options.timeFormat,
+      });
       if (bars.length === 0) {
         throw new ServiceError('invalid_data', `${file} has no rows`, {
           remedy: 'Use a file with rows of bars below the header line.',
@@ -73,6 +79,7 @@ export async function readBars(path: string, options: ReadOptions = {}): Promise
         before: { ...inFile, bars: rowsBefore(bars, inWindow, window.from) },
         csv,
         layout,
+        timeFormat: options.timeFormat,
         unused: await unusedColumns(connection, table, layout),
         tooLong,
       };
@@ -164,9 +171,9 @@ async function readColumns(
   connection: DuckDBConnection,
   table: Table,
   layout: Layout,
-  path: string,
+  { path, timeFormat }: Pick<BarFile, 'path' | 'timeFormat'>,
 ): Promise<Pick<BarFile, 'bars' | 'tooLong'>> {
-  const time = await timeExpression(connection, table, layout);
+  const time = await timeExpression(connection, table, layout, timeFormat);
   const number = (position: number | undefined): string =>
     position === undefined ? '0' : `TRY_CAST(${table.columns[position]} AS DOUBLE)`;
   const { close } = layout;
@@ -229,6 +236,7 @@ async function timeExpression(
   connection: DuckDBConnection,
   { from, columns, instant: instantOf }: Table,
   { time: [day, clock] }: Layout,
+  timeFormat: string | undefined,
 ): Promise<TimeExpression> {
   const milliseconds = (instant: string): string =>
     `CASE WHEN isfinite(${instant}) THEN epoch_ms(${instant})::DOUBLE END`;
@@ -238,6 +246,11 @@ async function timeExpression(
     clock === undefined
       ? `${columns[day]}::VARCHAR`
       : `(${columns[day]}::VARCHAR || ' ' || ${columns[clock]}::VARCHAR)`;
+  if (timeFormat !== undefined) {
+    const format = quoteText(timeFormat);
+    await checkTimeFormat(connection, timeFormat);
+    return { sql: milliseconds(`try_strptime(trim(${text}), ${format})`), isNumber: false };
+  }
   const sample = await connection.runAndReadAll(
     `SELECT 2 * count(TRY_CAST(t AS DOUBLE)) > count(t) FROM (SELECT ${text} AS t FROM ${from} LIMIT 1000)`,
   );
@@ -249,12 +262,25 @@ async function timeExpression(
   return { sql: milliseconds(instant), isNumber: false };
 }
 
+/** @throws ServiceError `invalid_data` for a format with unknown specifiers. */
+async function checkTimeFormat(connection: DuckDBConnection, timeFormat: string): Promise<void> {
+  try {
+    await connection.run(`SELECT try_strptime('', ${quoteText(timeFormat)})`);
+  } catch (cause) {
+    throw new ServiceError('invalid_data', `the time format ${timeFormat} has unknown specifiers`, {
+      remedy: 'Write it as for strptime, such as %m/%d/%Y or %d.%m.%Y %H:%M.',
+      cause,
+    });
+  }
+}
+
 function noHeader({ path, names }: CsvFile): ServiceError {
   const positions = BAR_COLUMNS.slice(0, names.length).map((name, i) => `${name}=${i + 1}`);
   return new ServiceError('invalid_data', `${path} has no header line that names its columns`, {
     remedy:
       `Add one as the first line, such as ${BAR_COLUMNS.join(',')}; ` +
-      `or give the position of each column: --columns ${positions.join(',')}.`,
+      `or give the position of each column in data.columns of the bot, ` +
+      `or on the command line: --columns ${positions.join(',')}.`,
   });
 }
 
@@ -276,7 +302,8 @@ function noTimes(path: string, numbers: Float64Array): ServiceError {
     {
       remedy:
         'Write dates such as 2020-04-17 (a spreadsheet that counts days can format them so), or ' +
-        'seconds or milliseconds since 1970; or name another column: --columns time=NAME.',
+        'seconds or milliseconds since 1970; or name another column in data.columns.time of the ' +
+        'bot, or on the command line: --columns time=NAME.',
     },
   );
 }

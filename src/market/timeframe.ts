@@ -1,6 +1,5 @@
 import { closest } from '../base/closest.ts';
 import { ServiceError } from '../base/errors.ts';
-import type { Bars } from './bars.ts';
 import { DAY, HOUR, MINUTE } from '../base/durations.ts';
 
 /**
@@ -85,7 +84,10 @@ const SPACING_SHARE = 0.05;
  * holidays and missing bars only lengthen it. `undefined` for fewer than two bars and for irregular
  * ones, where every distance is rare.
  */
-export function barSpacing(bars: Bars): number | undefined {
+export function barSpacing(bars: {
+  readonly time: Float64Array;
+  readonly length: number;
+}): number | undefined {
   const counts = new Map<number, number>();
   const end = Math.min(bars.length, SPACING_SAMPLE);
   for (let index = 1; index < end; index++) {

@@ -46,9 +46,9 @@ export class TradingCalendar {
     return this.#sessions.reduce((most, { open, close }) => Math.max(most, close - open), 0);
   }
 
-  /** The close of the last session whose date is before `date`. */
+  /** The close of the last session whose date is before `date`; −∞ without one. */
   lastCloseBefore(date: number): number {
-    return this.#sessions[this.#count((session) => session.date < date) - 1]!.close;
+    return this.#sessions[this.#count((session) => session.date < date) - 1]?.close ?? -Infinity;
   }
 
   /** Number of sessions that satisfy `holds`, which must be true for all sessions before one that does. */

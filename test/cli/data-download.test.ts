@@ -152,7 +152,7 @@ test.each([
   ],
   ['exchange', ['--exchange', 'binanc'], 6, 'binanc\n→ Did you mean --exchange binance?'],
   ['window', ['--from', '2024-01-02', '--to', '2024-01-01'], 2, 'is after to'],
-  ['date', ['--from', '2024-31-01'], 2, '"2024-31-01" is not a date\n→ Write --from and --to as'],
+  ['date', ['--from', '2024-31-01'], 2, '"2024-31-01" is not a date\n→ Write both as'],
   ['first day', ['--from', '2199-01-01'], 2, '--from 2199-01-01 is in the future'],
 ])('fails clearly for a wrong %s', async (_, options, code, message) => {
   trade(minutes(0, 3));

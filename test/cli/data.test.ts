@@ -11,6 +11,25 @@ const SP500 = join(import.meta.dirname, '../../examples/data/sp500-daily.csv');
 const data = (catalogue: string, ...args: readonly string[]): Promise<Result> =>
   inProcess(['data', ...args, '--catalogue-dir', files.path(catalogue)]);
 
+test('imports and validates a file whose dates are not ISO', async () => {
+  const path = await files.write('us.csv', csv('date,close', '3/4/2020,10', '03/05/2020,11'));
+  const imported = await data('us', 'import', path, '--time-format', '%m/%d/%Y', '--json');
+  expect(JSON.parse(imported.stdout)).toMatchObject({ from: '2020-03-04', to: '2020-03-05' });
+  const bot = (format: string): string => `apiVersion: bots/v1
+kind: Bot
+metadata: { name: us, slug: us }
+spec:
+  kind: trading
+  universe: { symbols: [US], currency: USD }
+  data: { source: us.csv, timeframe: 1d${format} }
+  strategy: { name: buy_and_hold }
+`;
+  const validated = async (format: string) =>
+    (await inProcess(['validate', await files.write('us.yaml', bot(format))])).code;
+  expect(await validated(', time_format: "%m/%d/%Y"')).toBe(0);
+  expect(await validated(', time_format: "%d/%m/%y"')).toBe(3);
+});
+
 test('imports, lists, shows and verifies a file, which a bot can use as its source', async () => {
   const imported = await data('whole', 'import', SP500, '--symbol', 'SPX', '--json');
   expect(imported).toMatchObject({ code: 0, stderr: '' });
@@ -77,7 +96,8 @@ describe('the exit code', () => {
     expect(stderr).toBe(
       `error invalid_data: ${path} has 1 bad of 2 rows: 1 price_not_positive\n` +
         `  ${path}:3 price_not_positive row 2: open, high, low, close zero or negative\n` +
-        '→ Correct these rows, or leave them out with --repair drop (data.repair: drop).\n',
+        '→ Correct these rows, or leave them out with data.repair: drop in the bot, ' +
+        'or --repair drop on the command line.\n',
     );
   });
 
@@ -85,7 +105,9 @@ describe('the exit code', () => {
     const path = await files.write('worse.csv', csv('date,close', '2024-01-01,0', '2024-01-02,0'));
     const { code, stderr } = await data('codes', 'import', path, '--repair', 'drop');
     expect(code).toBe(3);
-    expect(stderr).toContain('More than half of the rows are bad, so --repair drop');
+    expect(stderr).toContain(
+      'More than half of the rows are bad, so the repair "drop" is rejected',
+    );
   });
 
   test('is 3 for a missing file or dataset', async () => {

@@ -111,7 +111,11 @@ describe('of times that are out of order', () => {
 describe('the error for bad data', () => {
   const layout = { time: [0], open: 1, high: 2, low: 3, close: 4, volume: 5 } as const;
   const refuse = (rows: readonly Row[], texts = new Map<number, CsvRow>()) =>
-    badDataError({ path: '/data/x.csv', layout }, checkBars(file(rows)), texts);
+    badDataError(
+      { path: '/data/x.csv', layout, timeFormat: undefined },
+      checkBars(file(rows)),
+      texts,
+    );
 
   test('names the file, line, row and reason of each defect, and a remedy', () => {
     const error = refuse(
@@ -129,7 +133,7 @@ describe('the error for bad data', () => {
       '/data/x.csv:3 duplicate_time row 2: 2020-01-01 is the time of row 1',
       '/data/x.csv:5 negative_volume row 4: volume -1 is negative',
     ]);
-    expect(error.remedy).toContain('--repair drop');
+    expect(error.remedy).toContain('data.repair: drop in the bot');
   });
 
   test('lists twenty defects of a kind and counts the rest', () => {

@@ -35,6 +35,39 @@ test('loads twenty years of the S&P 500 unchanged', async () => {
   expect([dropped, hasVolume, notes]).toEqual([{}, true, []]);
 });
 
+test('reads times in the given format, with the date and the time in one column or two', async () => {
+  const read = async (timeFormat: string, ...lines: readonly string[]) => {
+    const { bars } = await load(await files.write('us.csv', csv(...lines)), { timeFormat });
+    return rowsOf(bars).map(([time]) => new Date(time).toISOString());
+  };
+  const days = ['2020-03-04T00:00:00.000Z', '2020-03-05T00:00:00.000Z'];
+  expect(await read('%m/%d/%Y', 'date,close', '3/4/2020,10', '03/05/2020,11')).toEqual(days);
+  expect(await read('%Y%d%m', 'date,close', '20200403,10', '20200503,11')).toEqual(days);
+  const minutes = ['2020-03-04T14:30:00.000Z', '2020-03-04T14:31:00.000Z'];
+  const columns = ['date,time,close', '04.03.2020,14:30,10', '04.03.2020,14:31,11'];
+  expect(await read('%d.%m.%Y %H:%M', ...columns)).toEqual(minutes);
+  const offsets = ['time,close', '04.03.20 15:30 +0100,10', '04.03.20 14:31 +0000,11'];
+  expect(await read('%d.%m.%y %H:%M %z', ...offsets)).toEqual(minutes);
+});
+
+test('rejects rows that do not match the format with row, text and format', async () => {
+  const path = await files.write('us.csv', csv('date,close', '3/4/2020,10', '25/12/2020,11'));
+  const error = await load(path, { timeFormat: '%m/%d/%Y' }).catch((thrown: unknown) => thrown);
+  const { problems, remedy } = error as ServiceError;
+  expect(problems.map(({ line, message }) => [line, message])).toEqual([
+    [3, 'row 2: the time is missing or does not match %m/%d/%Y: "25/12/2020"'],
+  ]);
+  expect(remedy).toContain('data.time_format');
+});
+
+test('rejects a format with unknown specifiers', async () => {
+  const path = await files.write('us.csv', csv('date,close', '3/4/2020,10'));
+  await expect(load(path, { timeFormat: '%Q' })).rejects.toMatchObject({
+    code: 'invalid_data',
+    message: 'the time format %Q has unknown specifiers',
+  });
+});
+
 test('resamples finer bars to the requested timeframe, with a note', async () => {
   const { bars, timeframe, notes } = await load(SP500, { timeframe: '1mo' });
   expect(timeframe.name).toBe('1mo');
@@ -128,6 +161,20 @@ test('rejects bad data with the line and row of each defect, despite windows and
   ]);
 });
 
+test('names the format of times, not the column, if no time can be read', async () => {
+  const path = await files.write(
+    'us.csv',
+    csv(HEADER, '12/30/2020,10,12,9,11,5', '12/31/2020,10,12,9,11,5'),
+  );
+  const error = (await load(path).catch((e: unknown) => e)) as ServiceError;
+  expect(formatProblem(error.problems[0]!)).toContain(
+    'row 1: the time is missing or cannot be read: "12/30/2020"',
+  );
+  expect(error.remedy).toContain('Write times as 2020-04-17');
+  expect(error.remedy).toContain('change the format of the times');
+  expect(error.remedy).not.toContain('--columns');
+});
+
 test('lists every row with too many fields, and can drop them', async () => {
   const path = await files.write(
     'ragged.csv',
@@ -159,9 +206,8 @@ test('notes unused columns, and how to use an adjusted close', async () => {
   const yahoo = 'Date,Open,High,Low,Close,Adj Close,Volume';
   expect(await notes(yahoo, '2020-01-01,10,12,9,11,5.5,100')).toEqual([
     'Unused columns: "Adj Close".',
-    'To trade at adjusted prices, use --columns ' +
-      'open="Adj Close",high="Adj Close",low="Adj Close",close="Adj Close", ' +
-      'or data.columns in the bot file.',
+    'To trade at adjusted prices, set data.columns of the bot, or use --columns ' +
+      'open="Adj Close",high="Adj Close",low="Adj Close",close="Adj Close" on the command line.',
   ]);
   expect(await notes(yahoo, '2020-01-01,10,12,9,11,11,100')).toEqual([]);
   expect(await notes('time,foo_o,foo_h,foo_l,close', '2020-01-01,1,1,1,1')).toEqual([
@@ -170,8 +216,8 @@ test('notes unused columns, and how to use an adjusted close', async () => {
     'The data have no volume: it is 0 in every bar.',
   ]);
   expect(await notes('time,close,adjusted_close', '2020-01-01,2,1')).toContain(
-    'To trade at adjusted prices, use --columns close="adjusted_close", ' +
-      'or data.columns in the bot file.',
+    'To trade at adjusted prices, set data.columns of the bot, or use --columns close="adjusted_close" ' +
+      'on the command line.',
   );
 });
 

@@ -102,7 +102,9 @@ describe('the columns of a file', () => {
   test('with the same name are rejected, and can be addressed by position', async () => {
     const text = csv('date,close,close', '2020-01-01,1,2');
     const error = await refusal(readText(text));
-    expect(error.remedy).toContain('--columns close=3,');
+    expect(error.remedy).toContain(
+      'data.columns of the bot, or on the command line: --columns close=3.',
+    );
     expect((await refusal(readText(text, { columns: { close: 'close' } }))).message).toContain(
       'cannot find the columns: close',
     );

@@ -19,6 +19,10 @@ export const verb = defineVerb({
       description: 'resample to longer bars (default: no resampling)',
       choices: TIMEFRAME_NAMES,
     },
+    timeFormat: {
+      value: 'format',
+      description: 'format of the times, as for strptime, such as %m/%d/%Y (default: ISO 8601)',
+    },
     ...DATA_OPTIONS,
     replace: { description: 'replace a dataset of the same name' },
   },
@@ -41,6 +45,7 @@ export const verb = defineVerb({
       catalogueDir: dir,
       timeframe: options.timeframe,
       columns: options.columns,
+      timeFormat: options.timeFormat,
       repair: options.repair,
     });
     for (const note of notes) context.message(`note: ${note}`);
