@@ -36,7 +36,7 @@ export function historyNeeds(
 ): HistoryNeed[] {
   const needs = new Map([['', 0]]);
   for (const { timeframe, warmUp } of declared) {
-    const ready = barsOf(warmUp.ready, lengthOf(timeframe, barMs));
+    const ready = barsOf(warmUp.ready, lengthOf(timeframe, barMs), kind.calendar);
     needs.set(timeframe, Math.max(needs.get(timeframe) ?? 0, ready));
   }
   return [...needs].map(([timeframe, needed]) => {

@@ -107,8 +107,6 @@ const KINDS = [
 type Kind = (typeof KINDS)[number];
 
 const WIDTH = 12;
-/** Numbers of a booking, after the head of its row. */
-const BOOKED = ['quantity', 'price', 'reference', 'fee', 'slippage', 'position', 'cash'] as const;
 /** Bits of a request. The next four bits are the order type, and the four above them the time in force. */
 const BUY = 1;
 const POST_ONLY = 2;
@@ -265,84 +263,95 @@ export class Journal implements JournalRows {
   }
 
   #decode(seq: number, row: Float64Array): OrderEvent {
-    const [code, time, order, instrument] = row as unknown as [number, number, number, number];
-    const kind = KINDS[code]!;
-    return {
-      seq,
-      time: isoTime(time),
-      kind,
-      order,
-      symbol: this.#symbols[instrument] ?? '',
-      ...fieldsOf(kind, row),
-    } as OrderEvent;
+    const kind = KINDS[row[0]!]!;
+    const time = isoTime(row[1]!);
+    const order = row[2]!;
+    const symbol = this.#symbols[row[3]!] ?? '';
+    switch (kind) {
+      case 'order.submitted':
+        return submittedEvent({ seq, time, kind, order, symbol }, row);
+      case 'order.triggered':
+        return { seq, time, kind, order, symbol };
+      case 'order.filled':
+        return {
+          seq,
+          time,
+          kind,
+          order,
+          symbol,
+          side: row[4]! > 0 ? 'buy' : 'sell',
+          quantity: Math.abs(row[4]!),
+          price: row[5]!,
+          reference: row[6]!,
+          fee: row[7]!,
+          slippage: row[8]!,
+          position: row[9]!,
+          cash: row[10]!,
+        };
+      case 'order.fee': {
+        const balance = { position: row[9]!, cash: row[10]! };
+        return { seq, time, kind, order, symbol, quantity: row[4]!, fee: row[7]!, ...balance };
+      }
+      case 'order.corrected': {
+        const [quantity, price, fee] = [row[4]!, row[5]!, row[7]!];
+        const balance = { position: row[9]!, cash: row[10]! };
+        return { seq, time, kind, order, symbol, quantity, price, fee, ...balance };
+      }
+      case 'account.margin_call':
+        return { seq, time, kind, order, symbol, equity: row[4]!, required: row[5]! };
+      case 'account.latched': {
+        const side = row[4] === BUY ? 'buy' : 'sell';
+        const repeated = {
+          control: 'repeated_execution',
+          side,
+          count: row[5]!,
+          seconds: row[6]!,
+        } as const;
+        return { seq, time, kind, order, symbol, ...repeated };
+      }
+      case 'order.canceled':
+      case 'order.expired':
+      case 'order.rejected':
+      case 'order.denied':
+      case 'order.pending_cancel':
+        return { seq, time, kind, order, symbol, reason: ORDER_REASONS[row[4]!]! };
+      default:
+        return kind satisfies never;
+    }
   }
 }
 
-/** Fields of an event beside those that all events have. */
-function fieldsOf(kind: Kind, row: Float64Array): object {
-  switch (kind) {
-    case 'order.submitted':
-      return submittedFields(row);
-    case 'order.triggered':
-      return {};
-    case 'order.filled':
-      return {
-        side: row[4]! > 0 ? 'buy' : 'sell',
-        ...numbers(row, 4, BOOKED),
-        quantity: Math.abs(row[4]!),
-      };
-    case 'order.fee': {
-      const { quantity, fee, position, cash } = numbers(row, 4, BOOKED);
-      return { quantity, fee, position, cash };
-    }
-    case 'order.corrected': {
-      const { quantity, price, fee, position, cash } = numbers(row, 4, BOOKED);
-      return { quantity, price, fee, position, cash };
-    }
-    case 'account.margin_call':
-      return numbers(row, 4, ['equity', 'required']);
-    case 'account.latched': {
-      const side = row[4] === BUY ? 'buy' : 'sell';
-      return { control: 'repeated_execution', side, ...numbers(row, 5, ['count', 'seconds']) };
-    }
-    case 'order.canceled':
-    case 'order.expired':
-    case 'order.rejected':
-    case 'order.denied':
-    case 'order.pending_cancel':
-      return { reason: ORDER_REASONS[row[4]!]! };
-    default:
-      return kind satisfies never;
-  }
-}
+type SubmittedEvent = Extract<OrderEvent, { readonly kind: 'order.submitted' }>;
+type Head = Pick<SubmittedEvent, 'seq' | 'time' | 'kind' | 'order' | 'symbol'>;
 
-function submittedFields(row: Float64Array): object {
+/** The fields are added in the order of `OrderEvent`, and those that do not apply are absent. */
+function submittedEvent({ seq, time, kind, order, symbol }: Head, row: Float64Array): OrderEvent {
   const bits = row[4]!;
   const type = ORDER_TYPES[(bits >> 4) & 15]!;
-  return {
+  const event: { -readonly [K in keyof SubmittedEvent]: SubmittedEvent[K] } = {
+    seq,
+    time,
+    kind,
+    order,
+    symbol,
     side: (bits & BUY) !== 0 ? 'buy' : 'sell',
     type,
     time_in_force: TIMES_IN_FORCE[(bits >> 8) & 15]!,
-    ...numbers(row, 5, [(bits & TARGET) !== 0 ? 'weight' : 'quantity']),
-    ...numberField('limit', row[6]!),
-    ...(type === 'trailing_stop' ? exitField('trail', row[7]!) : numberField('stop', row[7]!)),
-    ...exitField('take_profit', row[8]!),
-    ...exitField('stop_loss', row[9]!),
-    ...((bits & POST_ONLY) !== 0 && { post_only: true }),
-    ...((bits & REDUCE_ONLY) !== 0 && { reduce_only: true }),
-    ...(row[10] !== 0 && { oco_group: row[10]! }),
-    ...(row[11] !== 0 && { parent: row[11]! }),
   };
-}
-
-/** Consecutive numbers of a row, by name. */
-function numbers<N extends string>(
-  row: Float64Array,
-  from: number,
-  names: readonly N[],
-): Record<N, number> {
-  const entries = names.map((name, place) => [name, row[from + place]!]);
-  return Object.fromEntries(entries) as Record<N, number>;
+  if ((bits & TARGET) !== 0) event.weight = row[5]!;
+  else event.quantity = row[5]!;
+  if (!Number.isNaN(row[6]!)) event.limit = row[6]!;
+  if (!Number.isNaN(row[7]!)) {
+    if (type === 'trailing_stop') event.trail = decodeExit(row[7]!);
+    else event.stop = row[7]!;
+  }
+  if (!Number.isNaN(row[8]!)) event.take_profit = decodeExit(row[8]!);
+  if (!Number.isNaN(row[9]!)) event.stop_loss = decodeExit(row[9]!);
+  if ((bits & POST_ONLY) !== 0) event.post_only = true;
+  if ((bits & REDUCE_ONLY) !== 0) event.reduce_only = true;
+  if (row[10] !== 0) event.oco_group = row[10]!;
+  if (row[11] !== 0) event.parent = row[11]!;
+  return event;
 }
 
 // Prices are above 0, so a negative number can stand for a share of the price.
@@ -351,11 +360,6 @@ function encodeExit(exit: ExitPrice | undefined): number {
   return typeof exit === 'number' ? exit : -exit.percent;
 }
 
-function exitField(key: string, code: number): object {
-  if (Number.isNaN(code)) return {};
-  return { [key]: code < 0 ? { percent: -code } : code };
-}
-
-function numberField(key: string, value: number): object {
-  return Number.isNaN(value) ? {} : { [key]: value };
+function decodeExit(code: number): ExitPrice {
+  return code < 0 ? { percent: -code } : code;
 }

@@ -77,8 +77,16 @@ export class Rows {
     }
   }
 
-  /** All rows except the first `skipped`, in order. */
+  /** All rows except the first `skipped`, in order. A row is valid until the next one is requested. */
   *after(skipped: number): Generator<Float64Array> {
-    for (let index = skipped; index < this.#count; index += 1) yield this.row(index);
+    const row = new Float64Array(this.#width);
+    const rowsPerChunk = Math.floor(this.chunk.length / this.#width);
+    for (let index = skipped; index < this.#count; index += 1) {
+      const chunk = this.#chunks[Math.floor(index / rowsPerChunk)]!;
+      const at = (index % rowsPerChunk) * this.#width;
+      // Copying a row is faster than creating a view of it.
+      for (let place = 0; place < row.length; place += 1) row[place] = chunk[at + place]!;
+      yield row;
+    }
   }
 }

@@ -17,6 +17,13 @@ export interface OrderCounts {
   readonly denied: Readonly<Record<string, number>>;
 }
 
+/** Targets that were filled with less because their weight exceeds the leverage of the account. */
+export interface CappedTargets {
+  readonly count: number;
+  /** Time of the first fill, ms; undefined without one. */
+  readonly since: number | undefined;
+}
+
 /** Result of a run. Step `i` is the i-th distinct bar time over all instruments. */
 export interface RunResult {
   readonly steps: number;
@@ -47,6 +54,7 @@ export interface RunResult {
   /** Bars in which several orders could have been filled and the pessimistic order was assumed. */
   readonly ambiguousBars: number;
   readonly marginCalls: number;
+  readonly cappedTargets: CappedTargets;
   /** The step at which equity reached zero or below and the run stopped. */
   readonly ruinedAt: number | undefined;
   /** Every order event, in order. */

@@ -11,7 +11,7 @@ import { Journal } from './journal.ts';
 import { EngineMemory } from './memory.ts';
 import type { WorkingOrder } from './orders/working-order.ts';
 import { Portfolio, Booking } from './portfolio.ts';
-import type { RunResult } from './run-result.ts';
+import type { CappedTargets, RunResult } from './run-result.ts';
 import type { Trade } from './round-trip.ts';
 import { mergeTimes, type Step } from './steps.ts';
 import type { SeriesGraph } from './series/series-graph.ts';
@@ -81,11 +81,12 @@ export class RunState {
   stepsInMarket = 0;
   ambiguousBars = 0;
   marginCalls = 0;
+  #cappedTargets: CappedTargets = { count: 0, since: undefined };
   /** The step at which equity fell to 0 or below; no step follows it. */
   ruinedAt: number | undefined;
 
   constructor(setup: EngineSetup) {
-    const { config, instruments, opening, signals } = setup;
+    const { config, instruments, opening, signals, computations } = setup;
     const { memory = new EngineMemory(), keepsEvents = true } = setup;
     memory.reuse();
     const symbols = instruments.map(({ symbol }) => symbol);
@@ -98,7 +99,7 @@ export class RunState {
     this.instruments = instruments.map(
       ({ symbol, bars }, index) => new Instrument(symbol, index, bars, signals),
     );
-    this.times = mergeTimes(this.histories);
+    this.times = computations?.timesOf(this.histories) ?? mergeTimes(this.histories);
     this.stepCount = this.times.length;
     this.cursors = new Int32Array(symbols.length).fill(-1);
     this.fresh = new Uint8Array(symbols.length);
@@ -255,6 +256,15 @@ export class RunState {
     }
   }
 
+  /** Counts a target that was cut to the affordable quantity, if its weight exceeds the leverage. */
+  countCut({ weight }: WorkingOrder): void {
+    const { account } = this.config;
+    const initial = account.model === 'cash' ? 1 : account.initial;
+    if (Math.abs(weight) * initial <= 1 + 1e-9) return;
+    const { count, since = this.now } = this.#cappedTargets;
+    this.#cappedTargets = { count: count + 1, since };
+  }
+
   /** Applies a change between two steps, which is dated at the last one. */
   betweenSteps(change: () => void): void {
     const next = this.step;
@@ -294,6 +304,7 @@ export class RunState {
       stepsInMarket: this.stepsInMarket,
       ambiguousBars: this.ambiguousBars,
       marginCalls: this.marginCalls,
+      cappedTargets: this.#cappedTargets,
       ruinedAt: this.ruinedAt,
       journal: this.journal instanceof Journal ? this.journal : Journal.empty(this.symbols),
     };

@@ -47,14 +47,15 @@ export function mergeTimes(
   let steps = 0;
   for (;;) {
     let next = Infinity;
-    histories.forEach((bars, index) => {
+    for (let index = 0; index < histories.length; index += 1) {
+      const { time, length } = histories[index]!;
       const cursor = cursors[index]!;
-      if (cursor < bars.length) next = Math.min(next, bars.time[cursor]!);
-    });
+      if (cursor < length && time[cursor]! < next) next = time[cursor]!;
+    }
     if (next === Infinity) return merged.slice(0, steps);
-    histories.forEach((bars, index) => {
-      if (bars.time[cursors[index]!] === next) cursors[index]! += 1;
-    });
+    for (let index = 0; index < histories.length; index += 1) {
+      if (histories[index]!.time[cursors[index]!] === next) cursors[index]! += 1;
+    }
     merged[steps] = next;
     steps += 1;
   }

@@ -32,7 +32,7 @@ export function explainStrategyError(
       `strategy ${strategy} did not return from bar ${done + 1} within ${timeoutMs / 1000} s`,
       {
         remedy:
-          'Look for an endless loop; if the strategy is only slow, increase --strategy-timeout-seconds.',
+          'Look for an endless loop; if the strategy is only slow, increase its time limit (strategy_timeout_seconds).',
         cause: error,
       },
     );

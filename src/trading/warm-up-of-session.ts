@@ -16,10 +16,11 @@ export interface SessionWarmUp {
  * many as a session records.
  */
 export function warmUpOfSession(bot: Bot, barMs: number): SessionWarmUp {
-  const most = mostWarmUpBars(bot.spec.spec.universe.symbols.length);
+  const { symbols, calendar } = bot.spec.spec.universe;
+  const most = mostWarmUpBars(symbols.length);
   const needs = (indicatorsOf(bot) ?? []).map(({ label, timeframe, barsPerEntry, warmUp }) => {
     const countBars = ({ entries, days }: (typeof warmUp)['ready']): number =>
-      barsOf({ entries: entries * barsPerEntry, days }, barMs);
+      barsOf({ entries: entries * barsPerEntry, days }, barMs, calendar);
     return {
       name: timeframe === '' ? label : `${label} of ${timeframe}`,
       ready: countBars(warmUp.ready),

@@ -458,6 +458,27 @@ describe('a margin account', () => {
     expect(result.equity.at(-1)! / (result.positions['X']! * 100)).toBeCloseTo(0.5, 12);
   });
 
+  it.each([
+    ['cash', { model: 'cash' }, [0.5, 1.5, 0, 2], 2, 3],
+    ['margin', { model: 'margin', initial: 0.5, maintenance: 0.1 }, [2, 0, -2.5, 3], 2, 5],
+  ] as const)(
+    'counts targets above the leverage of a %s account that were cut',
+    (_, account, weights, count, step) => {
+      const script = Object.fromEntries(
+        weights.map((weight, turn) => [
+          2 * turn,
+          ({ broker, instruments: [x] }: Scene) => broker.target(x!, weight),
+        ]),
+      );
+      const { result } = play({
+        bars: bars([...flat(2), ...flat(6, 98)]),
+        config: { fees: { model: 'percent', rate: 0.001, min: 0 }, account },
+        script,
+      });
+      expect(result.cappedTargets).toEqual({ count, since: START + step * DAY });
+    },
+  );
+
   it('pays the fees of both sides before it reverses a position', () => {
     const { result } = play({
       bars: bars(flat(4)),

@@ -3,11 +3,14 @@ import { describe, expect, it } from 'vitest';
 import { pivots } from '../../src/engine/indicators/pivots.ts';
 import { Vwap, vwap } from '../../src/engine/indicators/vwap.ts';
 import type { EngineConfig } from '../../src/engine/config.ts';
+import { EquityCurve } from '../../src/engine/equity-curve.ts';
+import { DrawdownTracker } from '../../src/engine/risk/drawdown-tracker.ts';
 import { Engine } from '../../src/engine/engine.ts';
 import type { BarSeries } from '../../src/engine/series/declared-series.ts';
 import { defineStrategy } from '../../src/engine/strategy.ts';
 import { barsFromRows } from '../../src/market/bars.ts';
 import type { Bars } from '../../src/market/bars.ts';
+import { calendarOf } from '../../src/market/trading-calendar.ts';
 import { ENGINE_DEFAULTS, play } from './market.ts';
 import type { Scene, Script } from './market.ts';
 
@@ -78,6 +81,57 @@ describe('a day order', () => {
 
   it('without a calendar ends with the first bar of the next UTC day', () => {
     expect(endsOf({ timeframe: '1h' }, AROUND_HALF_DAY, 0)).toEqual([expired(7, 1)]);
+  });
+});
+
+describe('max_daily_loss_pct', () => {
+  const LATE = '2024-12-02T18:30Z';
+  /** Three hours in a session, three after its close, and two on the next UTC day. */
+  const prices = [100, 100, 91, 91, 91, 82, 82, 82];
+  const bars = barsFromRows(
+    prices.map((price, at) => [Date.parse(LATE) + at * HOUR, price, price, price, price, 1]),
+  );
+  /** Steps whose order is denied. */
+  const deniedSteps = (config: Partial<EngineConfig>) => {
+    const runs = ([3, 'as they come'] as const).map((slice) => {
+      const denied: number[] = [];
+      play({
+        bars,
+        config: { ...config, risk: { ...ENGINE_DEFAULTS.risk, max_daily_loss_pct: 0.08 } },
+        slice,
+        everyBar: ({ buy, step }) => {
+          if (buy(step === 0 ? 1000 : 0.001).status === 'denied') denied.push(step);
+        },
+      });
+      return denied;
+    });
+    expect(runs[1]).toEqual(runs[0]);
+    return runs[0];
+  };
+
+  it('counts from the close of a session to the next, in history and as bars come', () => {
+    expect(deniedSteps(NEW_YORK)).toEqual([2, 5, 6, 7]);
+  });
+
+  it('without a calendar counts from midnight UTC', () => {
+    expect(deniedSteps({ timeframe: '1h' })).toEqual([2, 3, 4, 5]);
+  });
+
+  it.each([
+    ['2024-12-02', 100_000],
+    ['2024-12-03', 110_000],
+  ])('continues with the loss of the session of %s only in that session', (day, start) => {
+    const risk = new DrawdownTracker(100_000, calendarOf('XNYS'), {
+      peak_equity: 110_000,
+      day_start_equity: 110_000,
+      day,
+    });
+    // After the close on 2 December, which belongs to the session of the next day.
+    const times = Float64Array.of(Date.parse('2024-12-02T22:30Z'));
+    const curve = new EquityCurve(100_000, times, new Float64Array(1));
+    risk.follow(curve, 0);
+    expect(risk.dayStart).toBe(start);
+    expect(risk.state.day).toBe('2024-12-03');
   });
 });
 

@@ -9,6 +9,7 @@ import { Sma, sma } from '../../src/engine/indicators/sma.ts';
 import { difference, lag, log, ratio } from '../../src/engine/indicators/arithmetic.ts';
 import { crossedAbove, crossedBelow, crossing } from '../../src/engine/series/condition.ts';
 import type { BarSeries, Series } from '../../src/engine/series/declared-series.ts';
+import { mergeTimes } from '../../src/engine/steps.ts';
 import { SharedComputations } from '../../src/engine/series/shared-computations.ts';
 import { stepsOf } from '../../src/engine/steps.ts';
 import { defineStrategy } from '../../src/engine/strategy.ts';
@@ -271,7 +272,10 @@ it('runs over the same bars share their computations, also after a run that ende
       if (steps === 30) throw new Error('early');
     }),
   ).toThrow('early');
+  const times = computations.timesOf([x, y]);
+  expect(times).toEqual(mergeTimes([x, y]));
   expect(values(5, computations)).toEqual(values(5));
+  expect(computations.timesOf([x, y])).toBe(times);
   const { bytes } = computations;
   expect(values(6, computations)).toEqual(values(6));
   // Two more columns; that of the correlation has as many entries as the shorter history.

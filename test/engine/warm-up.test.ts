@@ -8,10 +8,13 @@ import { correlation } from '../../src/engine/indicators/correlation.ts';
 import { ema } from '../../src/engine/indicators/ema.ts';
 import { macd } from '../../src/engine/indicators/macd.ts';
 import { obv } from '../../src/engine/indicators/obv.ts';
+import { pivots } from '../../src/engine/indicators/pivots.ts';
 import { ratio } from '../../src/engine/indicators/arithmetic.ts';
 import { rsi } from '../../src/engine/indicators/rsi.ts';
+import { historyNeeds } from '../../src/engine/history-need.ts';
 import { above, any, crossedAbove, crossing, every } from '../../src/engine/series/condition.ts';
 import type { BarSeries } from '../../src/engine/series/declared-series.ts';
+import { barsOf } from '../../src/engine/series/warm-up.ts';
 import { defineStrategy } from '../../src/engine/strategy.ts';
 import { stepsOf } from '../../src/engine/steps.ts';
 import { allocateBars, barsFromRows, sliceBars, type Bars } from '../../src/market/bars.ts';
@@ -132,6 +135,25 @@ it('bars before the run are rejected after its first step', () => {
   });
   expect(() => engine.warmUp({ X: warmUp! })).toThrow(RangeError);
 });
+
+it.each([
+  ['24/7', 1 + 24 * 60, 1 + 2 * 24],
+  ['XNYS', 1 + 390, 1 + 2 * 7],
+] as const)(
+  'a day of the calendar %s needs no more bars than it has',
+  (calendar, minutes, hours) => {
+    const indicators = ({ instruments: [asset] }: { instruments: readonly BarSeries[] }) => [
+      pivots(asset!),
+      pivots(asset!.on('1h')),
+    ];
+    const kind = { timeframe: '1m', calendar } as const;
+    const declared = declaredIndicators({ name: 'x', indicators }, {}, ['A'], kind);
+    const needs = historyNeeds(declared, kind, 60_000, {});
+    expect(needs.map(({ needed }) => needed)).toEqual([minutes, 1 + (hours - 1) / 2]);
+    const [, ofHours] = declared;
+    expect(barsOf(ofHours!.warmUp.settled, 3_600_000, calendar)).toBe(hours);
+  },
+);
 
 it('an indicator of an indicator needs the bars of both, and only the outer one is listed', () => {
   const indicators = ({ instruments: [a, b] }: { instruments: readonly BarSeries[] }) => [

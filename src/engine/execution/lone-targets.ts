@@ -78,14 +78,17 @@ export class LoneTargets {
       ? position
       : affordableQuantity(config.fees, portfolio.cash, price, 1);
     let units = Math.abs(delta);
-    if (units > affordable * (1 + 1e-12)) units = Math.max(0, affordable);
+    const isCut = units > affordable * (1 + 1e-12);
+    if (isCut) units = Math.max(0, affordable);
     if (config.units === 'whole') units = Math.floor(units);
     const isDust = units <= DUST * Math.max(Math.abs(position), Math.abs(position + delta));
     if (isDust) return 'quantity_rounds_to_zero';
     const signed = isSale ? -units : units;
     const reason = this.#gate.denialOfLone(order, signed, open);
-    if (reason === undefined) this.#record(order, signed, price, open);
-    return reason;
+    if (reason !== undefined) return reason;
+    if (isCut) this.#run.countCut(order);
+    this.#record(order, signed, price, open);
+    return undefined;
   }
 
   #record(order: WorkingOrder, signed: number, price: number, open: number): void {

@@ -256,6 +256,7 @@ export class SimulatedExecution implements OrderExecution {
       return NONE;
     }
     if (isTarget(order) || order.reduceOnly) order.quantity = order.filled + wanted;
+    if (this.#sizing.isCut && order.filled === 0) this.#run.countCut(order);
     this.#record(order, quantity, price, reference);
     const after = portfolio.positions[index]!;
     if (quantity === closing) this.#book.end(order, 'canceled', denial!);

@@ -1,6 +1,7 @@
 import type { Instrument } from '../instrument.ts';
 
 export const ORDER_TYPES = ['market', 'limit', 'stop', 'stop_limit', 'trailing_stop'] as const;
+/** How the price of an order is limited, and what triggers it. */
 export type OrderType = (typeof ORDER_TYPES)[number];
 
 /**
@@ -10,11 +11,13 @@ export type OrderType = (typeof ORDER_TYPES)[number];
  * not at all.
  */
 export const TIMES_IN_FORCE = ['gtc', 'day', 'ioc', 'fok'] as const;
+/** How long an order works: `gtc` until canceled, `day` to the end of the trading day, `ioc` and `fok` for the open of the next bar. */
 export type TimeInForce = (typeof TIMES_IN_FORCE)[number];
 
 /** An exit price: absolute, or a share of the entry's fill price (0.02 is 2 % away from it). */
 export type ExitPrice = number | { readonly percent: number };
 
+/** An order to place. Prices are in the currency of the instrument. */
 export interface OrderRequest {
   readonly instrument: Instrument;
   readonly side: 'buy' | 'sell';
@@ -41,6 +44,7 @@ export interface OrderRequest {
   readonly ocoGroup?: number;
 }
 
+/** State of an order; only `working` can change. */
 export type OrderStatus = 'working' | 'filled' | 'canceled' | 'expired' | 'rejected' | 'denied';
 
 /** Names of the risk limits, which are also the reasons of the orders they deny. */
@@ -121,6 +125,7 @@ export const ORDER_REASONS = [
   'not_taken_in_auction',
   'run_ended',
 ] as const;
+/** Code of the reason for which an order was denied, rejected, canceled or expired. */
 export type OrderReason = (typeof ORDER_REASONS)[number];
 
 /** Reasons for which a session denies all new orders. */

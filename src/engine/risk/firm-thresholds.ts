@@ -22,7 +22,7 @@ export interface Thresholds {
   readonly max_order_value?: Threshold | undefined;
   /** Value of all positions, long and short, with all working orders filled. */
   readonly max_gross_exposure?: Threshold | undefined;
-  /** Loss since the last close of the previous UTC day. */
+  /** Loss since the last close of the previous trading day. */
   readonly max_daily_loss?: Threshold | undefined;
   readonly max_messages_per_second?: Threshold | undefined;
   /** Keyed by symbol. */

@@ -23,7 +23,7 @@ export class OrderIntent {
   equity = -0;
   /** Highest equity at a close so far. */
   peakEquity = -0;
-  /** Equity at the last close of the previous UTC day. */
+  /** Equity at the last close of the previous trading day. */
   dayStartEquity = -0;
 }
 

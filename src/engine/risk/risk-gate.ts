@@ -1,3 +1,4 @@
+import { calendarOf } from '../../market/trading-calendar.ts';
 import type { DenyReason, OrderReason } from '../orders/order.ts';
 import { isTarget, type WorkingOrder } from '../orders/working-order.ts';
 import type { Booking } from '../portfolio.ts';
@@ -46,7 +47,7 @@ export class RiskGate {
     this.collar = new PriceCollar(run, this.#optional);
     const { max_messages_per_second: rate } = risk;
     this.#rate = new MessageRate(rate, optionalLimits?.messages_kept_for_cancels);
-    this.#drawdown = new DrawdownTracker(run.initialCash, carried);
+    this.#drawdown = new DrawdownTracker(run.initialCash, calendarOf(run.config.calendar), carried);
     this.#limitsLoss = risk.max_daily_loss_pct < Infinity || risk.max_drawdown_pct < Infinity;
     this.#hasLimits = Object.values(risk).some((limit) => limit < Infinity);
   }

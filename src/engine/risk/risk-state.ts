@@ -4,7 +4,7 @@ export interface RiskState {
   readonly peak_equity: number;
   /** Equity at the last close before `day`, from which the loss of that day is measured. */
   readonly day_start_equity: number;
-  /** The UTC date of the newest step, as `YYYY-MM-DD`; null before the first. */
+  /** The trading day of the newest step, as `YYYY-MM-DD`; null before the first. */
   readonly day: string | null;
   /** Times of recent executions, ms, oldest first; set only if `repeated_execution` is limited. */
   readonly executions?: readonly RecentExecutions[] | undefined;

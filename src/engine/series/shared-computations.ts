@@ -1,9 +1,12 @@
+import type { Bars } from '../../market/bars.ts';
+import { mergeTimes } from '../steps.ts';
 import type { CoarseBars } from './coarse-bars.ts';
 import type { Computation } from './computation.ts';
 
 /**
- * Indicators of earlier runs over the same bars, for later ones. Beyond a bound, the computation that
- * has not been used for the longest time is dropped; a run that needs it computes it again.
+ * Step times and indicators of earlier runs over the same bars, for later ones. Beyond a bound, the
+ * computation that has not been used for the longest time is dropped; a run that needs it computes it
+ * again.
  */
 export class SharedComputations {
   readonly #maxBytes: number;
@@ -12,6 +15,7 @@ export class SharedComputations {
   #bytes = 0;
   /** Bars of longer timeframes, which are not dropped. */
   readonly coarse = new Map<string, CoarseBars>();
+  #times: Float64Array | undefined;
 
   /** @param maxBytes bound on the columns. */
   constructor(maxBytes = Infinity) {
@@ -21,6 +25,11 @@ export class SharedComputations {
   /** Size of the columns. */
   get bytes(): number {
     return this.#bytes;
+  }
+
+  /** `mergeTimes` of the bars. All runs until `clear` must be over the same bars. */
+  timesOf(histories: readonly Bars[]): Float64Array {
+    return (this.#times ??= mergeTimes(histories));
   }
 
   find(key: string): Computation | undefined {
@@ -42,10 +51,11 @@ export class SharedComputations {
     }
   }
 
-  /** Drops all computations. */
+  /** Drops everything, before runs over other bars. */
   clear(): void {
     this.#kept.clear();
     this.#bytes = 0;
     this.coarse.clear();
+    this.#times = undefined;
   }
 }

@@ -1,6 +1,8 @@
-import { DAY } from '../../base/durations.ts';
+import { Periods } from '../../market/periods.ts';
+import { parseTimeframe } from '../../market/timeframe.ts';
+import { calendarOf, type CalendarName } from '../../market/trading-calendar.ts';
 
-/** A stretch of history: entries of a series, and whole UTC days before them. */
+/** A stretch of history: entries of a series, and whole trading days before them. */
 export interface Stretch {
   readonly entries: number;
   readonly days: number;
@@ -61,7 +63,10 @@ export function together(...parts: readonly WarmUp[]): WarmUp {
   };
 }
 
-/** Number of bars of this length, ms, that cover a stretch. A bar of a day or more counts as a day. */
-export function barsOf({ entries, days }: Stretch, barMs: number): number {
-  return entries + days * Math.ceil(Math.max(DAY / barMs, 1));
+/**
+ * Number of bars of this length, ms, that cover a stretch. A bar of a day or more counts as a day. With
+ * a calendar, days have the bars of its longest session.
+ */
+export function barsOf({ entries, days }: Stretch, barMs: number, calendar?: CalendarName): number {
+  return entries + days * new Periods(parseTimeframe('1d'), barMs, calendarOf(calendar)).barsEach;
 }
