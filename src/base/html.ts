@@ -11,11 +11,23 @@ export type Child = string | number | Html | readonly Child[];
 
 /** Template tag that escapes its values unless they are `Html`. Attribute values must be quoted. */
 export function html(literals: TemplateStringsArray, ...children: readonly Child[]): Html {
-  // The indentation of the templates would be a third of a page with large tables.
-  const [first, ...rest] = literals.map((literal) => literal.replaceAll(/\n\s+/g, '\n'));
-  return new Html(
-    rest.reduce((before, literal, index) => before + render(children[index]!) + literal, first!),
-  );
+  const parts = withoutIndentation(literals);
+  let source = parts[0]!;
+  for (const [index, child] of children.entries()) source += render(child) + parts[index + 1]!;
+  return new Html(source);
+}
+
+/** Parts of each template in the code, which a large table renders thousands of times. */
+const templates = new WeakMap<TemplateStringsArray, readonly string[]>();
+
+/** Removes the indentation of a template, which would take a third of a page with large tables. */
+function withoutIndentation(literals: TemplateStringsArray): readonly string[] {
+  let parts = templates.get(literals);
+  if (parts === undefined) {
+    parts = literals.map((literal) => literal.replaceAll(/\n\s+/g, '\n'));
+    templates.set(literals, parts);
+  }
+  return parts;
 }
 
 export const nothing = new Html('');

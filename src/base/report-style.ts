@@ -71,6 +71,7 @@ button:hover, select:hover { border-color: var(--muted); }
 
 header { display: grid; gap: 0.375rem; }
 .topline { display: flex; justify-content: space-between; align-items: center; color: var(--muted); }
+.topline button { flex: none; }
 .facts { display: flex; flex-wrap: wrap; gap: 0.125rem 1.25rem; color: var(--muted); }
 .verdict { display: flex; flex-wrap: wrap; gap: 0.5rem; margin-top: 0.75rem; padding: 0; list-style: none; }
 .verdict li { display: inline-flex; align-items: baseline; gap: 0.5rem; padding: 0.25rem 0.75rem; border-radius: 99px; background: var(--panel); font-weight: 550; }
@@ -108,7 +109,7 @@ section > h2, .heading { margin-bottom: 0.625rem; }
 .indicators [aria-pressed='false'] { border-style: dashed; background: none; }
 .indicators [aria-pressed='false'] :is(b, span) { text-decoration: line-through; }
 .indicators [aria-pressed='false'] :is(svg, output, small) { display: none; }
-.log[aria-pressed='true'] { border-color: var(--ink); font-weight: 600; }
+:is(.log, .single)[aria-pressed='true'] { border-color: var(--ink); font-weight: 600; }
 .picture { display: none; }
 
 .scroll { overflow: auto; }
@@ -187,6 +188,7 @@ ${[1, 2, 3, 4, 5]
 .small .line { stroke: currentColor; stroke-width: 1.5; stroke-linejoin: round; }
 .small .dashed { stroke-dasharray: 5 4; }
 .small .dots { stroke: currentColor; stroke-width: 4.5; stroke-linecap: round; opacity: 0.6; }
+.small .dots.best { stroke-width: 9; opacity: 1; }
 .small rect { fill: currentColor; opacity: 0.85; }
 .small rect:hover { opacity: 1; }
 
@@ -233,6 +235,7 @@ footer { margin-top: 3.5rem; padding-top: 1rem; border-top: 1px solid var(--rule
 }
 @media (max-width: 40rem) {
   .plain th, .plain td { padding-inline: 0.25rem; }
+  .groups table { font-size: 0.75rem; }
   .stack tr { display: grid; grid-template-columns: 1fr auto; border-bottom: 1px solid var(--rule); padding: 0.375rem 0; }
   .plain.stack :is(th, td) { border: 0; padding: 0; width: auto; }
   .plain.stack .group th { padding-top: 1rem; }

@@ -227,6 +227,14 @@ function syntheticSummary(result: ReportInput['result'], benchmark: Float64Array
   };
 }
 
+const NO_TRIALS = {
+  failed: 0,
+  pruned: 0,
+  excluded: 0,
+  skipped: 0,
+  skipped_because: [],
+};
+
 /** A grid of `fast` × `slow` (× `stop`) whose best trial is nearest to 20 × 80. */
 export function syntheticSweep(stops: readonly string[] = ['none']): SweepReportInput {
   const rows: SweepRow[] = [];
@@ -255,8 +263,10 @@ export function syntheticSweep(stops: readonly string[] = ['none']): SweepReport
     version: summary.version,
     window: summary.window,
     currency: 'USD',
-    finished: rows.length,
+    trials: { ...NO_TRIALS, total: rows.length, done: rows.length },
+    ranked: rows.length,
     objectives: HIGHEST_SHARPE.objectives,
+    isSampled: false,
     rows: rows.toSorted((a, b) => (b.metrics.sharpe ?? -9) - (a.metrics.sharpe ?? -9)),
     deflated: { probability: 0.41, expected_max_sharpe: 0.96, trials: rows.length },
   };

@@ -1,6 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { priceCharts, pricesSection } from '../../src/backtest/report/charts-section.ts';
+import { pricesSection } from '../../src/backtest/report/charts-section.ts';
+import { unpackLevels } from '../../src/backtest/report/client/unpack-levels.ts';
+import { packLevel } from '../../src/backtest/report/pack-level.ts';
+import { priceCharts } from '../../src/backtest/report/price-charts.ts';
 import {
   monthlyReturns,
   thinCurve,
@@ -11,7 +14,7 @@ import {
 import { drawdownsOf } from '../../src/backtest/returns.ts';
 import type { Trade } from '../../src/engine/round-trip.ts';
 import { barsFromRows } from '../../src/market/bars.ts';
-import { randomWalk, syntheticRun } from './report-fixture.ts';
+import { randomWalk, syntheticIndicators, syntheticRun } from './report-fixture.ts';
 
 const DAY_MS = 86_400_000;
 const days = (count: number): Float64Array =>
@@ -151,7 +154,7 @@ describe('the ranges of a line', () => {
   it('leave out values that cannot be drawn', () => {
     const values = Float64Array.of(Number.NaN, Infinity, 1 / 3);
     expect(toRanges(values, { before: 0 }, candlesOf(3, 1))).toEqual({
-      close: [null, null, 0.3333333],
+      close: [null, null, 1 / 3],
     });
   });
 });
@@ -207,8 +210,55 @@ it('names short entries in the legend only if there are some', () => {
   const legendOf = (side: Trade['side']): string => {
     const trades = run.result.trades.map((trade) => ({ ...trade, side }));
     const input = { ...run, result: { ...run.result, trades, openTrades: [] } };
-    return pricesSection(priceCharts(input, true), 1).source;
+    return pricesSection(priceCharts(input, true), input.instruments).source;
   };
   expect(legendOf('long')).not.toContain('Short entry');
   expect(legendOf('short')).toContain('Short entry');
+});
+
+describe('levels of detail', () => {
+  it('survive packing with at least six significant digits', () => {
+    const number = fc.double({ noNaN: true, min: 1e-4, max: 1e6 });
+    const column = fc.array(fc.oneof(number, fc.constant(100), fc.constant(null)), {
+      minLength: 1,
+      maxLength: 60,
+    });
+    fc.assert(
+      fc.property(column, (close) => {
+        const candles = toCandles(randomWalk(close.length, 20, 1), close.length);
+        const overview = packLevel({ candles, ranges: [{ close }], markers: [] });
+        const chart = { symbol: 'X', indicators: [], overview, summary: '' };
+        const level = unpackLevels(chart).overview;
+        expect(level.candles).toEqual(candles);
+        level.ranges[0]!.close.forEach((value, index) => {
+          const given = close[index]!;
+          if (given === null) expect(value).toBeNull();
+          else expect(Math.abs(value! / given - 1)).toBeLessThan(5e-6);
+        });
+      }),
+    );
+  });
+
+  it('include, for a long run, the single bars around the trades with the largest profits and losses', () => {
+    const run = syntheticRun({ steps: 30_000, stepMs: 60_000, tradeEvery: 1000 });
+    const indicators = syntheticIndicators(run.instruments[0]!);
+    const [chart] = priceCharts({ ...run, indicators }, false);
+    const { overview, stretches } = unpackLevels(chart!);
+    expect(overview.candles.barsPerCandle).toBeGreaterThan(1);
+    expect(stretches).toHaveLength(run.result.trades.length);
+    const { bars } = run.instruments[0]!;
+    for (const [index, { entry_time, exit_time }] of run.result.trades.entries()) {
+      const { candles, ranges, markers } = stretches[index]!;
+      const [entry, exit] = [entry_time, exit_time].map((at) => candles.time.indexOf(at / 1000));
+      expect(markers.map(([candle]) => candle)).toEqual(expect.arrayContaining([entry, exit]));
+      const row = bars.time.indexOf(entry_time);
+      expect(candles.open[entry!]).toBe(bars.open[row]);
+      expect(ranges.map(({ close }) => close[entry!])).toEqual(
+        indicators.flatMap(({ lines }) =>
+          lines.map(({ values }) => expect.closeTo(values[row]!, 4) as number),
+        ),
+      );
+    }
+    expect(chart!.summary).toContain('Single bars are included around 29 of the trades');
+  });
 });

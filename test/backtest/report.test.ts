@@ -18,6 +18,7 @@ import { renderComparison } from '../../src/backtest/compare/render-comparison.t
 import { sharedWindow } from '../../src/backtest/compare/shared-window.ts';
 import type { ReportInput } from '../../src/backtest/report/input.ts';
 import { renderReport } from '../../src/backtest/report/report.ts';
+import { renderFork } from '../../src/backtest/compare/render-fork.ts';
 import { renderSweepReport } from '../../src/backtest/report/sweep-report.ts';
 import { startChromium } from '../chromium.ts';
 import { isAtLength } from '../length.ts';
@@ -56,7 +57,7 @@ it.runIf(isAtLength)(
     expect(page).toContain(
       '2,000 trades with the largest profits and losses of 10,000; trades.csv contains all',
     );
-    expect(page).toContain('equity.parquet contains all');
+    expect(page).toContain('equity.parquet has equity and drawdown at all of them');
   },
 );
 
@@ -225,6 +226,13 @@ describe('in a browser', { timeout: 30_000 }, () => {
         expect((await rows('Worst drawdowns'))[0]).toContain(
           formatPercent(run.summary.risk.max_drawdown),
         );
+        // Each position of the fixture is held for 20 daily bars.
+        expect(
+          await page.locator('section:has(#trade-groups) > .note').first().innerText(),
+        ).toContain('Mean holding time: winners 20 days, losers 20 days.');
+        const years = page.locator('figure:has(#years-title)');
+        expect(await years.locator('.line.benchmark').count()).toBe(1);
+        expect(await years.innerText()).toContain('Horizontal lines: Buy and hold.');
         const long = run.result.trades.filter(({ side }) => side === 'long').length;
         expect((await rows('Trades by Side'))[0]).toMatch(new RegExp(`^long\\s+${long}\\s`));
         expect((await rows('Trades by Weekday of entry, UTC'))[0]).toMatch(/^Monday/);
@@ -376,6 +384,18 @@ describe('in a browser', { timeout: 30_000 }, () => {
       },
     );
 
+    it.runIf(isAtLength)('shows single bars after a few clicks on "Zoom in"', async () => {
+      await open(renderReport(syntheticRun({ steps: 100_000, stepMs: 60_000, tradeEvery: 2000 })));
+      const figure = page.locator('figure:has(#prices)');
+      const single = figure.getByRole('button', { name: 'Single bars' });
+      expect(await single.getAttribute('aria-pressed')).toBe('false');
+      for (let zoom = 0; zoom < 6; zoom += 1) {
+        await figure.getByRole('button', { name: 'Zoom in' }).click();
+      }
+      expect(await single.getAttribute('aria-pressed')).toBe('true');
+      expect(await figure.locator('.readings').innerText()).toMatch(/Bars per candle\s+1$/);
+    });
+
     it.runIf(isAtLength)(
       'follows the system’s theme until its reader chooses another',
       async () => {
@@ -471,6 +491,19 @@ describe('in a browser', { timeout: 30_000 }, () => {
       expect(await cell('20', 0)).toBe('0.90');
     });
 
+    it('draws the trials of a sampled search over each parameter, without a map', async () => {
+      const sweep = syntheticSweep(['trailing', 'none']);
+      await open(renderSweepReport({ ...sweep, isSampled: true }));
+      expect(await page.locator('#map').count()).toBe(0);
+      const charts = page.getByRole('img', { name: /Sharpe ratio by/ });
+      const titles = charts.evaluateAll((all) =>
+        all.map((each) => each.parentElement!.querySelector('h3')!.textContent),
+      );
+      expect(await titles).toEqual(['fast', 'slow', 'stop'].map((n) => `Sharpe ratio by ${n}`));
+      expect(await charts.first().locator('.best').count()).toBe(1);
+      expect(await charts.last().locator('text').allTextContents()).toContain('trailing');
+    });
+
     it('shows the number of trials and the deflated Sharpe ratio beside the best trial', async () => {
       await open(renderSweepReport(syntheticSweep()));
       const text = (await page.locator('main').innerText()).replaceAll(/\s+/g, ' ');
@@ -478,6 +511,21 @@ describe('in a browser', { timeout: 30_000 }, () => {
       expect(text).toContain('Deflated Sharpe ratio 41.00%');
       expect(text).toContain('The expected Sharpe ratio of the best of 100 trials without skill');
       expect(text).toContain('attribute it to luck');
+    });
+
+    it('counts all trials beside the ranked ones, and states why an interrupted sweep cannot be judged', () => {
+      const sweep = syntheticSweep();
+      const trials = { ...sweep.trials, total: 200, done: 184, pruned: 160, failed: 3 };
+      const source = renderSweepReport({
+        ...sweep,
+        trials,
+        ranked: 21,
+        deflated: 'not all trials are done',
+      });
+      const text = source.replaceAll(/<[^>]*>/g, ' ').replaceAll(/\s+/g, ' ');
+      expect(text).toContain('184 of 200 trials, 160 pruned, 3 failed');
+      expect(text).toContain('Trials 184 21 ranked');
+      expect(text).toContain('more than luck: not all trials are done.');
     });
 
     it.runIf(isAtLength)('sorts trials, and keeps those without the statistic last', async () => {
@@ -498,7 +546,7 @@ describe('in a browser', { timeout: 30_000 }, () => {
           params: { period },
           metrics: { ...sweep.rows[0]!.metrics, sharpe: period / 500 },
         })).toReversed();
-        await open(renderSweepReport({ ...sweep, rows, deflated: undefined }));
+        await open(renderSweepReport({ ...sweep, rows, deflated: 'not all trials are done' }));
         expect(await page.locator('#map thead th').count()).toBe(61);
         expect(await page.locator('#map thead th').last().innerText()).toBe('492 to 499');
         expect(await page.locator('#map .best').innerText()).toBe('1.00');
@@ -563,16 +611,35 @@ describe('in a browser', { timeout: 30_000 }, () => {
       return comparisonOf({ ...run, summary: { ...hostile, run_id: HOSTILE } }, run);
     };
 
+    const hostileFork = (): string => {
+      const runs = [syntheticRun({ steps: 300 }), syntheticRun({ steps: 300, tradeEvery: 50 })];
+      const curves = runs.map(({ result }) => result);
+      return renderFork({
+        figures: [],
+        after: [],
+        curves: overlayCurves(curves, undefined, 100),
+        bot: HOSTILE,
+        run_id: HOSTILE,
+        at_seq: 7,
+        time: '2024-01-03T00:00:00.000Z',
+        steps: { after: 9 },
+        events: { session: 1, fork: 2 },
+        changes: [HOSTILE],
+        notes: [HOSTILE],
+      });
+    };
+
     it.each([
       ['backtest', hostileRun],
       ['sweep', hostileSweep],
       ['comparison', hostileComparison],
+      ['fork', hostileFork],
     ])('treat every name as text: %s', async (_, render) => {
       await open(render());
       expect(await page.evaluate(() => (window as { hacked?: unknown }).hacked)).toBeUndefined();
       expect(await page.locator('img, svg:not([role=img], .indicators *)').count()).toBe(0);
       expect(await page.locator('h1').textContent()).toContain(HOSTILE);
-      const names = page.locator('option, td bdi');
+      const names = page.locator('option, td bdi, li bdi');
       expect((await names.allTextContents()).join()).toContain(HOSTILE);
     });
 

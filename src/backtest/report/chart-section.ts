@@ -5,6 +5,16 @@ export const LOG_BUTTON = html`<button type="button" class="log" aria-pressed="f
   Log scale
 </button>`;
 
+/** Switches between the overview and single bars; hidden until `connectLevels` enables it. */
+export const SINGLE_BARS_BUTTON = html`<button
+  type="button"
+  class="single"
+  aria-pressed="false"
+  hidden
+>
+  Single bars
+</button>`;
+
 /** Moves and zooms the chart of the surrounding figure; hidden until `prepareCharts` enables it. */
 const RANGE_BUTTONS = html`<div class="range" role="group" aria-label="Range of the chart" hidden>
   <button type="button" value="earlier" aria-label="Earlier">‹</button>

@@ -1,9 +1,8 @@
 import { isoTime } from '../../base/iso-time.ts';
 import type { OrderEvent } from '../../engine/journal.ts';
-import type { OrderType } from '../../engine/orders/order.ts';
 import type { Trade } from '../../engine/round-trip.ts';
 
-/** What closed a trade: mostly the kind of its last order. */
+/** Reason for which a trade was closed, usually the kind of its last order. */
 export type ExitReason = keyof typeof EXIT_REASONS;
 
 export const EXIT_REASONS = {
@@ -27,46 +26,55 @@ export interface Closing {
 }
 
 /**
- * Returns the exit reason of each closed trade by its id. Take profit and stop loss are the exits of a
- * bracket. A reversal is an order that also opened the opposite position.
- *
- * @param events order events of the run
- * @param trades closed trades in order of exit
- * @returns empty if the events close another number of trades, as after a correction by a venue
+ * Finds the exit reasons of closed trades from the order events of a run. Take profit and stop loss are
+ * the exits of a bracket. A reversal is an order that also opened the opposite position.
  */
-export function exitReasonsOf(
-  events: Iterable<OrderEvent>,
-  trades: readonly Trade[],
-  closing?: Closing,
-): ReadonlyMap<number, ExitReason> {
-  const reasons: ExitReason[] = [];
-  const reasonOf = new Map<number, ExitReason>();
-  const positions = new Map<string, number>();
-  const ends = new Set(closing?.times.map(isoTime));
-  let calledAt: string | undefined;
-  for (const event of events) {
-    if (event.kind === 'account.margin_call') calledAt = event.time;
-    if (event.kind === 'order.submitted') {
-      // The account submits its own orders directly after a margin call, and then accepts no others.
-      if (event.time === calledAt) reasonOf.set(event.order, 'margin_call');
-      // Only market orders that close the run fill after they were submitted in the last step.
-      else if (closing && event.type === 'market' && ends.has(event.time)) {
-        reasonOf.set(event.order, closing.reason);
-      } else reasonOf.set(event.order, reasonOfOrder(event));
-    }
-    if (!('position' in event)) continue;
-    const before = positions.get(event.symbol) ?? 0;
-    const after = event.position;
-    positions.set(event.symbol, after);
-    const isReversed = before * after < 0;
-    if (before === 0 || (after !== 0 && !isReversed)) continue;
-    reasons.push(isReversed ? 'reversal' : (reasonOf.get(event.order) ?? 'market'));
+export class ExitReasons {
+  readonly #closing: Closing | undefined;
+  readonly #ends: ReadonlySet<string>;
+  readonly #reasonOf = new Map<number, ExitReason>();
+  readonly #positions = new Map<string, number>();
+  readonly #reasons: ExitReason[] = [];
+  #calledAt: string | undefined;
+
+  constructor(closing?: Closing) {
+    this.#closing = closing;
+    this.#ends = new Set(closing?.times.map(isoTime));
   }
-  if (reasons.length !== trades.length) return new Map();
-  return new Map(trades.map(({ id }, index) => [id, reasons[index]!]));
+
+  /** Adds the next event of the run. */
+  add(event: OrderEvent): void {
+    if (event.kind === 'account.margin_call') this.#calledAt = event.time;
+    if (event.kind === 'order.submitted')
+      this.#reasonOf.set(event.order, this.#reasonOfOrder(event));
+    if (!('position' in event)) return;
+    const before = this.#positions.get(event.symbol) ?? 0;
+    const after = event.position;
+    this.#positions.set(event.symbol, after);
+    const isReversed = before * after < 0;
+    if (before === 0 || (after !== 0 && !isReversed)) return;
+    this.#reasons.push(isReversed ? 'reversal' : (this.#reasonOf.get(event.order) ?? 'market'));
+  }
+
+  /**
+   * Returns the reasons by the id of the trade.
+   *
+   * @param trades closed trades of the run in order of exit
+   * @returns empty if the events close another number of trades, as after a correction by a venue
+   */
+  of(trades: readonly Trade[]): ReadonlyMap<number, ExitReason> {
+    if (this.#reasons.length !== trades.length) return new Map();
+    return new Map(trades.map(({ id }, index) => [id, this.#reasons[index]!]));
+  }
+
+  #reasonOfOrder({ time, type, parent }: SubmittedEvent): ExitReason {
+    // The account submits its own orders directly after a margin call, and then accepts no others.
+    if (time === this.#calledAt) return 'margin_call';
+    // Only market orders that close the run fill after they were submitted in the last step.
+    if (this.#closing && type === 'market' && this.#ends.has(time)) return this.#closing.reason;
+    if (parent === undefined || type === 'trailing_stop' || type === 'market') return type;
+    return type === 'limit' ? 'take_profit' : 'stop_loss';
+  }
 }
 
-function reasonOfOrder({ type, parent }: { type: OrderType; parent?: number }): ExitReason {
-  if (parent === undefined || type === 'trailing_stop' || type === 'market') return type;
-  return type === 'limit' ? 'take_profit' : 'stop_loss';
-}
+type SubmittedEvent = Extract<OrderEvent, { readonly kind: 'order.submitted' }>;

@@ -17,6 +17,8 @@ export interface Page {
    * use their own code, types and what a browser defines.
    */
   readonly scripts: readonly (() => void)[];
+  /** Further functions from `client/`, which the scripts declare and call by name. */
+  readonly functions?: readonly ((...given: never[]) => unknown)[];
   readonly charts: boolean;
 }
 
@@ -29,7 +31,8 @@ export function renderPage(page: Page): string {
   const tools = page.charts
     ? `const chartTools = (${prepareCharts.toString()})();\nconst chartSeries = (${prepareSeries.toString()})();\n`
     : '';
-  const program = `'use strict';\n${tools}${page.scripts.map((script) => `(${script.toString()})();`).join('\n')}`;
+  const functions = (page.functions ?? []).map((each) => `${each.toString()}\n`).join('');
+  const program = `'use strict';\n${tools}${functions}${page.scripts.map((script) => `(${script.toString()})();`).join('\n')}`;
   const scripts = [library, program].filter((source) => source !== '');
   const policy = [
     "default-src 'none'",

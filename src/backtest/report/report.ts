@@ -1,10 +1,22 @@
 import type { Finding, Gate, Summary } from '../summary.ts';
-import { equitySection, monthsSection, priceCharts, pricesSection } from './charts-section.ts';
+import { equitySection, monthsSection, pricesSection } from './charts-section.ts';
 import type { ChartData } from './client/chart-data.ts';
 import { drawEquity } from './client/equity-chart.ts';
-import { drawPrices } from './client/price-chart.ts';
+import { drawLegend } from './client/indicator-legend.ts';
+import { addIndicatorLines, addVolumeBars, styleLines } from './client/indicator-lines.ts';
+import {
+  closerStretch,
+  connectLevels,
+  nearestStretch,
+  visibleTimes,
+} from './client/level-buttons.ts';
+import { addPriceBars } from './client/price-bars.ts';
+import { candleOf, drawPrices, readCandle, stretchWith } from './client/price-chart.ts';
 import { sortTables } from './client/sort-tables.ts';
 import { switchTheme } from './client/switch-theme.ts';
+import { connectTrades } from './client/trade-buttons.ts';
+import { addTooltip, addTradeMarks, marksOf, tradeLine } from './client/trade-marks.ts';
+import { divideLevel, unpackColumn, unpackLevel, unpackLevels } from './client/unpack-levels.ts';
 import {
   formatCount,
   formatCountOf,
@@ -26,11 +38,37 @@ import { figureRow, showFigure, statisticsSection } from './statistics-section.t
 import { benchmarkName, benchmarkSection } from './benchmark-section.ts';
 import { drawdownsSection } from './drawdowns-section.ts';
 import { returnsSection } from './returns-section.ts';
+import { priceCharts } from './price-charts.ts';
 import { profileSection } from './profile-section.ts';
 import { tradeGroupsSection } from './trade-groups-section.ts';
 import { tradesSection } from './trades-section.ts';
 
 export const MAX_CURVE_POINTS = 4000;
+
+/** What `drawPrices` calls. */
+const PRICE_CHART_FUNCTIONS = [
+  unpackColumn,
+  unpackLevel,
+  divideLevel,
+  unpackLevels,
+  addPriceBars,
+  addTooltip,
+  tradeLine,
+  marksOf,
+  addTradeMarks,
+  styleLines,
+  addVolumeBars,
+  addIndicatorLines,
+  drawLegend,
+  visibleTimes,
+  nearestStretch,
+  closerStretch,
+  connectLevels,
+  readCandle,
+  stretchWith,
+  candleOf,
+  connectTrades,
+] as const;
 
 export function renderReport(input: ReportInput): string {
   const { summary, result, drawdown, benchmark } = input;
@@ -54,7 +92,7 @@ export function renderReport(input: ReportInput): string {
       <div>
         ${equitySection(input, curve, deepest, dateOnly)} ${benchmarkSection(summary)}
         ${monthsSection(result)} ${returnsSection(input)} ${drawdownsSection(input, dateOnly)}
-        ${pricesSection(charts, input.instruments.length)} ${tradeGroupsSection(input, dateOnly)}
+        ${pricesSection(charts, input.instruments)} ${tradeGroupsSection(input, dateOnly)}
         ${tradesSection(input, charts, dateOnly)}
       </div>
       <div>
@@ -69,6 +107,7 @@ export function renderReport(input: ReportInput): string {
     body,
     data,
     scripts: [switchTheme, sortTables, drawEquity, drawPrices],
+    functions: PRICE_CHART_FUNCTIONS,
     charts: true,
   });
 }
@@ -220,7 +259,7 @@ function ordersSection(summary: Summary, currency: string): Html {
 }
 
 function provenanceSection(summary: Summary): Html {
-  const { run_id, version, engine, lock, files, hashes } = summary;
+  const { run_id, version, engine, lock, benchmark, files, hashes } = summary;
   const strategy: readonly (readonly [string, string])[] =
     typeof lock.strategy === 'string'
       ? [['Strategy', lock.strategy]]
@@ -232,6 +271,9 @@ function provenanceSection(summary: Summary): Html {
     ['Engine', `${engine.version}, seed ${engine.seed}`],
     ...strategy,
     ...Object.entries(lock.data).map(([symbol, hash]) => [`Data ${symbol}`, hash] as const),
+    ...(benchmark?.data === undefined
+      ? []
+      : [[`Benchmark ${benchmark.source ?? benchmark.name}`, benchmark.data] as const]),
     ['Events', hashes.events],
     ['Trades', hashes.trades],
     [files.includes('equity.csv') ? 'Equity' : 'Equity, columns', hashes.equity],

@@ -2,6 +2,7 @@ import { formatCount, formatInstant, formatPercent, formatRatio } from '../../ba
 import { html, type Html, nothing } from '../../base/html.ts';
 import { samplingPeriod } from '../../base/run-figures.ts';
 import { momentsOf } from '../deflated-sharpe.ts';
+import { benchmarkName } from './benchmark-section.ts';
 import { histogramOf } from './histogram.ts';
 import type { ReportInput } from './input.ts';
 import { rollingFigures, sampledReturns } from './rolling.ts';
@@ -9,6 +10,7 @@ import { monthlyReturns } from './series.ts';
 import {
   type Bar,
   type Mark,
+  type Point,
   rangeAxis,
   svgChart,
   tickPercent,
@@ -19,10 +21,10 @@ import {
 const MAX_POINTS = 800;
 
 /** Small charts of the returns: by year and month, their distribution, and over rolling windows. */
-export function returnsSection({ summary, result }: ReportInput): Html {
+export function returnsSection({ summary, result, benchmark }: ReportInput): Html {
   const sampled = sampledReturns(result, summary.conventions.sampling);
   const charts = [
-    ...calendarCharts(result),
+    ...calendarCharts(result, benchmark, benchmarkName(summary)),
     histogramChart(sampled.returns, summary),
     ...rollingCharts(sampled, summary),
   ].filter((chart) => chart !== nothing);
@@ -33,7 +35,11 @@ export function returnsSection({ summary, result }: ReportInput): Html {
   </section>`;
 }
 
-function calendarCharts({ time, equity, initialCash }: ReportInput['result']): Html[] {
+function calendarCharts(
+  { time, equity, initialCash }: ReportInput['result'],
+  benchmark: Float64Array | undefined,
+  benchmarkLabel: string,
+): Html[] {
   const years = monthlyReturns(time, equity, initialCash);
   const ofYears = years.flatMap(({ year, total }) =>
     total === null ? [] : { at: Date.UTC(year), until: Date.UTC(year + 1), name: `${year}`, total },
@@ -50,8 +56,16 @@ function calendarCharts({ time, equity, initialCash }: ReportInput['result']): H
         : [],
     ),
   );
+  const held = benchmark === undefined ? [] : monthlyReturns(time, benchmark, initialCash);
+  const line = held.flatMap(({ year, total }) =>
+    total === null
+      ? []
+      : [[Date.UTC(year), total] as const, [Date.UTC(year + 1), total] as const, null],
+  );
   return [
-    periodChart('years', 'Yearly returns', ofYears),
+    ofYears.length < 2
+      ? nothing
+      : periodChart('years', 'Yearly returns', ofYears, { line, label: benchmarkLabel }),
     ofMonths.length < 2
       ? nothing
       : periodChart('month-bars', 'Monthly returns over time', ofMonths),
@@ -66,8 +80,16 @@ interface PeriodReturn {
   readonly total: number;
 }
 
-function periodChart(id: string, title: string, periods: readonly PeriodReturn[]): Html {
-  if (periods.length === 0) return nothing;
+function periodChart(
+  id: string,
+  title: string,
+  periods: readonly PeriodReturn[],
+  benchmark: { readonly line: readonly (Point | null)[]; readonly label: string } = {
+    line: [],
+    label: '',
+  },
+): Html {
+  const { line, label } = benchmark;
   const bars = periods.map(({ at, until, name, total }): Bar => {
     const gap = (until - at) * 0.1;
     return { from: at + gap, to: until - gap, y: total, text: `${name}: ${formatPercent(total)}` };
@@ -78,13 +100,13 @@ function periodChart(id: string, title: string, periods: readonly PeriodReturn[]
   return svgChart({
     id,
     title,
-    caption: `Positive in ${formatCount(ups)} of ${formatCount(periods.length)}; best ${best.name} with ${formatPercent(best.total)}, worst ${worst.name} with ${formatPercent(worst.total)}.`,
+    caption: `Positive in ${formatCount(ups)} of ${formatCount(periods.length)}; best ${best.name} with ${formatPercent(best.total)}, worst ${worst.name} with ${formatPercent(worst.total)}.${line.length > 0 ? ` Horizontal lines: ${label}.` : ''}`,
     x: timeAxis(periods[0]!.at, periods.at(-1)!.until),
     y: valueAxis(
-      periods.map(({ total }) => total),
+      [...periods.map(({ total }) => total), ...line.flatMap((point) => point?.[1] ?? [])],
       tickPercent,
     ),
-    marks: signed(bars),
+    marks: [...signed(bars), { kind: 'line', className: 'benchmark', points: line }],
   });
 }
 
@@ -118,7 +140,7 @@ function histogramChart(returns: Float64Array, { conventions }: ReportInput['sum
   return svgChart({
     id: 'histogram',
     title: 'Distribution of returns',
-    caption: `${formatCount(returns.length)} returns, each of one ${samplingPeriod(conventions.sampling)}: mean ${formatPercent(mean)}, standard deviation ${formatPercent(deviation)}, ${formatPercent(positive)} positive. The ${formatCount(returns.length - changes.length)} returns of zero are not drawn; those beyond four deviations are in the outer bars.`,
+    caption: `${formatCount(returns.length)} returns, each of one ${samplingPeriod(conventions.sampling)}: mean ${formatPercent(mean)}, standard deviation ${formatPercent(deviation)}, ${formatPercent(positive)} positive. The ${formatCount(returns.length - changes.length)} returns of zero are not drawn; those beyond four deviations are in the outer bars. Vertical: number of returns.`,
     x: rangeAxis(from, from + counts.length * width),
     y: valueAxis([...counts], formatCount),
     marks: groups,

@@ -18,6 +18,7 @@ import {
 } from '../robustness/robustness-figures.ts';
 import { switchTheme } from './client/switch-theme.ts';
 import { renderPage, THEME_BUTTON } from './render-report.ts';
+import { type Bar, type Mark, svgChart, valueAxis } from './svg-chart.ts';
 
 export function renderRobustnessReport(document: RobustnessDocument): string {
   return renderPage({
@@ -102,11 +103,13 @@ function permutationSection({ permutations, chosen, objective }: RobustnessDocum
   const mark = real === null || better === 'higher' ? real : -real;
   return html`<section aria-labelledby="permutations">
     <h2 id="permutations">Results over shuffled prices</h2>
-    ${histogram(best, better === 'higher' ? label : `${label}, negative`, mark)}
-    <p class="note">
-      Each of the ${formatCount(count)} permutations has the same price changes in another order.
-      The vertical line is the result over the real history, ${formatFigure(figure, real)}.
-    </p>
+    ${histogram(
+      'permutations-chart',
+      best,
+      better === 'higher' ? label : `${label}, negative`,
+      mark,
+      `Vertical: number of permutations. Each of the ${formatCount(count)} has the same price changes in another order. The vertical line is the result over the real history, ${formatFigure(figure, real)}.`,
+    )}
   </section>`;
 }
 
@@ -115,55 +118,54 @@ function overfittingSection({ overfitting }: RobustnessDocument): Html {
   const { logits, combinations, blocks } = overfitting;
   return html`<section aria-labelledby="overfitting">
     <h2 id="overfitting">Rank of the best parameters on the other half</h2>
-    ${histogram(logits, 'Logit of the relative rank', 0)}
-    <p class="note">
-      The chart counts all ${formatCount(combinations)} ways to split ${blocks} blocks of the
-      history into halves. Left of the vertical line, the parameters that were best in one half
-      ranked below the median in the other.
-    </p>
+    ${histogram(
+      'overfitting-chart',
+      logits,
+      'Logit of the relative rank',
+      0,
+      `Vertical: number of ways to split ${blocks} blocks of the history into halves, ${formatCount(combinations)} in all. Left of the vertical line, the parameters that were best in one half ranked below the median in the other.`,
+    )}
   </section>`;
 }
 
-const WIDTH = 720;
-const HEIGHT = 160;
-
 /** @param mark value at which a vertical line is drawn */
-function histogram({ from, to, counts }: Histogram, label: string, mark: number | null): Html {
+function histogram(
+  id: string,
+  { from, to, counts }: Histogram,
+  label: string,
+  mark: number | null,
+  caption: string,
+): Html {
   if (counts.length === 0) return html`<p class="note">No permutation has a value.</p>`;
-  const least = Math.min(from, mark ?? from);
-  const most = Math.max(to, mark ?? to);
-  const x = (value: number): number => round(((value - least) / (most - least || 1)) * WIDTH);
-  const highest = Math.max(...counts);
   const width = (to - from) / counts.length;
-  const bars = counts.map((count, bin) => {
-    const left = x(from + bin * width);
-    const height = round((count / highest) * HEIGHT);
-    const across = Math.max(1, round(x(from + (bin + 1) * width) - left - 1));
-    return html`<rect x="${left}" y="${HEIGHT - height}" width="${across}" height="${height}" />`;
+  const y = valueAxis([...counts], formatCount);
+  const bars = counts.flatMap((count, bin): Bar[] => {
+    if (count === 0) return [];
+    const [low, high] = [from + bin * width, from + (bin + 1) * width];
+    const text = `${formatRatio(low)} to ${formatRatio(high)}: ${formatCount(count)}`;
+    return [{ from: low + width * 0.06, to: high - width * 0.06, y: count, text }];
   });
-  const line =
+  const line: Mark[] =
     mark === null
-      ? nothing
-      : html`<line
-          x1="${x(mark)}"
-          x2="${x(mark)}"
-          y1="0"
-          y2="${HEIGHT}"
-          stroke="var(--loss)"
-          stroke-width="2"
-        />`;
-  const title = `${label}: ${counts.length} bins from ${formatRatio(from)} to ${formatRatio(to)}`;
-  return html`<svg viewBox="0 0 ${WIDTH} ${HEIGHT}" role="img" aria-label="${title}" width="100%">
-      <g fill="var(--equity)">${bars}</g>
-      ${line}
-    </svg>
-    <p class="topline">
-      <span>${formatRatio(least)}</span><span>${label}</span><span>${formatRatio(most)}</span>
-    </p>`;
-}
-
-function round(value: number): number {
-  return Math.round(value * 100) / 100;
+      ? []
+      : [
+          {
+            kind: 'line',
+            className: 'loss',
+            points: [
+              [mark, 0],
+              [mark, y.to],
+            ],
+          },
+        ];
+  return svgChart({
+    id,
+    title: label,
+    caption,
+    x: valueAxis(mark === null ? [from, to] : [from, to, mark], formatNumber, false),
+    y,
+    marks: [{ kind: 'bars', className: 'equity', bars }, ...line],
+  });
 }
 
 function runsSection({ chosen, neighbors, stresses }: RobustnessDocument): Html {

@@ -163,11 +163,11 @@ export function toCandles(bars: Bars, limit: number): Candles {
       traded += bars.volume[bar]!;
     }
     time.push(bars.time[from]! / 1000);
-    open.push(roundPrice(bars.open[from]!));
-    high.push(roundPrice(highest));
-    low.push(roundPrice(lowest));
-    close.push(roundPrice(bars.close[to - 1]!));
-    volume.push(roundPrice(traded));
+    open.push(bars.open[from]!);
+    high.push(highest);
+    low.push(lowest);
+    close.push(bars.close[to - 1]!);
+    volume.push(traded);
   }
   return { barsPerCandle, time, open, high, low, close, volume };
 }
@@ -203,16 +203,11 @@ export function toRanges(
 }
 
 function toPage(value: number): number | null {
-  return Number.isFinite(value) ? roundPrice(value) : null;
-}
-
-/** One digit more than a chart shows. */
-function roundPrice(value: number): number {
-  return Number(value.toPrecision(7));
+  return Number.isFinite(value) ? value : null;
 }
 
 /** Index of the candle that contains an instant (ms); −1 if the instant is before all candles. */
-export function candleAt(candles: Candles, instant: number): number {
+function candleAt(candles: Candles, instant: number): number {
   let before = -1;
   let after = candles.time.length;
   while (after - before > 1) {

@@ -27,7 +27,7 @@ export type Mark =
   | { readonly kind: 'dots'; readonly className: string; readonly points: readonly Point[] }
   | { readonly kind: 'bars'; readonly className: string; readonly bars: readonly Bar[] };
 
-type Point = readonly [x: number, y: number];
+export type Point = readonly [x: number, y: number];
 
 /** A bar from zero to `y`; `text` is its tooltip. */
 export interface Bar {
@@ -97,11 +97,23 @@ function draw(mark: Mark, toX: Scale, toY: Scale): Html {
     </g>`;
   }
   const path =
-    mark.kind === 'line'
-      ? linePath(mark.points, toX, toY)
-      : // A line of no length has round ends: a dot. Dots at the same place are drawn once.
-        [...new Set(mark.points.map(([x, y]) => `M${toX(x)} ${toY(y)}h0`))].join('');
+    mark.kind === 'line' ? linePath(mark.points, toX, toY) : dotsPath(mark.points, toX, toY);
   return html`<path class="${mark.kind} ${mark.className}" d="${path}" />`;
+}
+
+/** Draws dots as lines of zero length with round ends. Dots at the same place are drawn once. */
+function dotsPath(points: readonly Point[], toX: Scale, toY: Scale): string {
+  const drawn = new Set<number>();
+  let path = '';
+  for (const point of points) {
+    const [x, y] = [toX(point[0]), toY(point[1])];
+    // One number for both, in tenths like the coordinates: texts would take ten times as long.
+    const place = Math.round(x * 10) * 10 * WIDTH + Math.round(y * 10);
+    if (drawn.has(place)) continue;
+    drawn.add(place);
+    path += `M${x} ${y}h0`;
+  }
+  return path;
 }
 
 /** Interrupted where a point is missing. */

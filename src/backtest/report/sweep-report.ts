@@ -1,5 +1,6 @@
 import type { DeflatedSharpe } from '../deflated-sharpe.ts';
 import type { Summary } from '../summary.ts';
+import { describeTrials, type TrialCounts } from '../search/describe-trials.ts';
 import { shownFigures, type Goal } from '../search/goal.ts';
 import type { TrialFigureName, TrialMetrics } from '../search/trial-figures.ts';
 import { drawHeatMap, type HeatMapData } from './client/heat-map.ts';
@@ -17,6 +18,7 @@ import { RUN_FIGURES } from '../../base/run-figures.ts';
 import { html, type Html, nothing } from '../../base/html.ts';
 import { type Column, renderPage, sortableTable, THEME_BUTTON } from './render-report.ts';
 import { PRINTED_ROWS } from '../../base/report-style.ts';
+import { samplesSection } from './samples-section.ts';
 
 export interface SweepReportInput {
   readonly bot: Summary['bot'];
@@ -25,13 +27,16 @@ export interface SweepReportInput {
   readonly window: Summary['window'];
   /** Account currency, such as `USD`. */
   readonly currency: string;
-  /** Number of ranked trials. */
-  readonly finished: number;
+  readonly trials: TrialCounts;
+  /** Number of trials that finished and meet the constraints. */
+  readonly ranked: number;
   readonly objectives: Goal['objectives'];
+  /** Whether the trials are samples of the search space, instead of a grid. */
+  readonly isSampled: boolean;
   /** The best of the ranked trials, best first, at least one; all have the same parameter names. */
   readonly rows: readonly SweepRow[];
-  /** Deflated Sharpe ratio of the first row, if defined. */
-  readonly deflated: DeflatedSharpe | undefined;
+  /** Deflated Sharpe ratio of the first row, or why it has none. */
+  readonly deflated: DeflatedSharpe | string;
 }
 
 export interface SweepRow {
@@ -42,16 +47,16 @@ export interface SweepRow {
 }
 
 // Limits the page to a few megabytes, regardless of the size of the grid.
-const MAX_HEAT_MAP_TRIALS = 50_000;
+const MAX_DRAWN_TRIALS = 50_000;
 const MAX_TABLE_ROWS = 2000;
 
 export function renderSweepReport(input: SweepReportInput): string {
-  const { bot, currency, rows } = input;
-  const mapped = rows.slice(0, MAX_HEAT_MAP_TRIALS);
+  const { bot, currency, rows, objectives, ranked, isSampled } = input;
+  const mapped = rows.slice(0, MAX_DRAWN_TRIALS);
   const names = Object.keys(rows[0]!.params);
   const data: HeatMapData = {
     params: names.map((name) => axis(name, mapped)),
-    metrics: shownFigures(input.objectives).map((name) => {
+    metrics: shownFigures(objectives).map((name) => {
       const { label, unit } = RUN_FIGURES[name];
       return {
         label: unit === 'money' ? `${label}, ${currency}` : label,
@@ -63,11 +68,12 @@ export function renderSweepReport(input: SweepReportInput): string {
   return renderPage({
     title: `${bot.name} · sweep`,
     body: html`<main>
-      ${heading(input)} ${bestSection(rows[0]!, input)} ${heatMapSection(names, input.finished)}
+      ${heading(input)} ${bestSection(rows[0]!, input)}
+      ${isSampled ? samplesSection(mapped, objectives, ranked) : heatMapSection(names, ranked)}
       ${tableSection(names, input)}
     </main>`,
-    data,
-    scripts: [switchTheme, sortTables, drawHeatMap],
+    data: isSampled ? null : data,
+    scripts: [switchTheme, sortTables, ...(isSampled ? [] : [drawHeatMap])],
     charts: false,
   });
 }
@@ -83,7 +89,7 @@ function axis(name: string, rows: readonly SweepRow[]): HeatMapData['params'][nu
   return { name, values: values.map(String), of: given.map((value) => index.get(value)!) };
 }
 
-function heading({ bot, version, window, currency, finished }: SweepReportInput): Html {
+function heading({ bot, version, window, currency, trials }: SweepReportInput): Html {
   const day = (text: string): string => formatInstant(Date.parse(text), true);
   return html`<header>
     <div class="topline">
@@ -94,7 +100,7 @@ function heading({ bot, version, window, currency, finished }: SweepReportInput)
     <p class="facts">
       <span>${day(window.from)} to ${day(window.to)}</span>
       <span>${formatCount(window.bars)} bars</span>
-      <span>${formatCount(finished)} trials</span>
+      <span>${describeTrials(trials)}</span>
       <span>Version <code title="${version}">${version.slice(0, 12)}</code></span>
       <span>Figures in <bdi>${currency}</bdi></span>
     </p>
@@ -105,7 +111,7 @@ const BEST_FIGURES = ['total_return', 'max_drawdown', 'trades'] as const;
 
 function bestSection(
   { params, metrics }: SweepRow,
-  { deflated, finished, objectives }: SweepReportInput,
+  { deflated, trials, ranked, objectives }: SweepReportInput,
 ): Html {
   const [{ figure: best }, ...others] = objectives;
   const figure = (name: TrialFigureName): Html =>
@@ -121,12 +127,13 @@ function bestSection(
       </div>
       <div>
         <dt>Deflated Sharpe ratio</dt>
-        <dd>${deflated ? formatPercent(deflated.probability) : NO_VALUE}</dd>
+        <dd>${typeof deflated === 'string' ? NO_VALUE : formatPercent(deflated.probability)}</dd>
         <dd>probability that its Sharpe ratio exceeds what luck alone gives</dd>
       </div>
       <div>
         <dt>Trials</dt>
-        <dd>${formatCount(finished)}</dd>
+        <dd>${formatCount(trials.done)}</dd>
+        <dd>${formatCount(ranked)} ranked</dd>
       </div>
       ${[...others.map((other) => other.figure), ...BEST_FIGURES]
         .filter((name, i, names) => name !== best && names.indexOf(name) === i)
@@ -137,10 +144,10 @@ function bestSection(
 }
 
 /** 95 % is the usual significance level. */
-function judgement(deflated: DeflatedSharpe | undefined): Html {
-  if (deflated === undefined) {
+function judgement(deflated: DeflatedSharpe | string): Html {
+  if (typeof deflated === 'string') {
     return html`<p class="judgement">
-      Too few trials have a Sharpe ratio to judge whether the best one is more than luck.
+      The report cannot judge whether the best trial is more than luck: ${deflated}.
     </p>`;
   }
   const { trials, probability, expected_max_sharpe } = deflated;
@@ -162,7 +169,7 @@ function paramsInWords(params: SweepRow['params']): Html {
   >`;
 }
 
-function heatMapSection(names: readonly string[], trials: number): Html {
+function heatMapSection(names: readonly string[], ranked: number): Html {
   const select = (id: string, label: string): Html =>
     html`<span>
       <label for="${id}">${label}</label>
@@ -170,8 +177,8 @@ function heatMapSection(names: readonly string[], trials: number): Html {
     </span>`;
   const others = names.length > 2 ? ' Each cell shows its best trial.' : '';
   const omitted =
-    trials > MAX_HEAT_MAP_TRIALS
-      ? ` The map contains the best ${formatCount(MAX_HEAT_MAP_TRIALS)} trials.`
+    ranked > MAX_DRAWN_TRIALS
+      ? ` The map contains the best ${formatCount(MAX_DRAWN_TRIALS)} trials.`
       : '';
   return html`<section aria-labelledby="map-title">
     <div class="heading">
@@ -198,7 +205,7 @@ const FRONT: Column<SweepRow> = {
 
 function tableSection(
   names: readonly string[],
-  { rows, finished, objectives }: SweepReportInput,
+  { rows, ranked, objectives }: SweepReportInput,
 ): Html {
   const hasFronts = objectives.length > 1;
   const listed = rows.slice(0, MAX_TABLE_ROWS);
@@ -218,9 +225,9 @@ function tableSection(
     })),
   ];
   const note =
-    listed.length < finished
+    listed.length < ranked
       ? html`<p class="note">
-          The best ${formatCount(listed.length)} trials of ${formatCount(finished)}; trials.csv
+          The best ${formatCount(listed.length)} ranked trials of ${formatCount(ranked)}; trials.csv
           contains all.
         </p>`
       : nothing;

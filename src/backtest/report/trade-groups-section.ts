@@ -1,4 +1,4 @@
-import { formatCount, formatMoney, formatPercent } from '../../base/format.ts';
+import { formatCount, formatMoney, formatPercent, formatSpan } from '../../base/format.ts';
 import { html, type Html, nothing } from '../../base/html.ts';
 import type { Trade } from '../../engine/round-trip.ts';
 import { EXIT_REASONS } from './exit-reasons.ts';
@@ -40,11 +40,25 @@ export function tradeGroupsSection(input: ReportInput, dateOnly: boolean): Html 
     <h2 id="trade-groups">Trades by group</h2>
     <p class="note">
       Closed trades only. Profit is net of fees, in <bdi>${currency}</bdi>; the average is that of
-      profit ÷ entry value.
+      profit ÷ entry value. ${holdingTimes(trades)}
     </p>
     <div class="groups">${tables}</div>
     ${excursionCharts(input)}
   </section>`;
+}
+
+/** Mean time from entry to exit of trades with a profit and of the others. */
+function holdingTimes(trades: readonly Trade[]): string {
+  const { winners = [], losers = [] } = Object.groupBy(trades, ({ pnl }) =>
+    pnl > 0 ? 'winners' : 'losers',
+  );
+  const mean = (group: readonly Trade[]): string =>
+    group.length === 0
+      ? 'none'
+      : formatSpan(
+          group.reduce((sum, trade) => sum + trade.exit_time - trade.entry_time, 0) / group.length,
+        );
+  return `Mean holding time: winners ${mean(winners)}, losers ${mean(losers)}.`;
 }
 
 function groupTable(title: string, groups: readonly TradeGroup[]): Html {

@@ -11,7 +11,7 @@ import {
 import { type Child, html, type Html, nothing } from '../../base/html.ts';
 import type { ReportInput } from './input.ts';
 import { type Column, sortableTable } from './render-report.ts';
-import { candleAt, roundForPage } from './series.ts';
+import { roundForPage } from './series.ts';
 import { PRINTED_ROWS } from '../../base/report-style.ts';
 
 const MAX_TRADE_ROWS = 2000;
@@ -69,13 +69,12 @@ function tradeColumns(charts: readonly PriceChart[], dateOnly: boolean): Column<
   const link = (_id: number, trade: Row): Child => {
     const index = chartOf.get(trade.symbol);
     if (index === undefined) return trade.id;
-    const { candles } = charts[index]!;
     const { id, entry_time, entry_price, exit_time, exit_price, pnl, isOpen } = trade;
     const shown: ShownTrade = [
       id,
       index,
-      candleAt(candles, entry_time),
-      candleAt(candles, exit_time),
+      entry_time / 1000,
+      exit_time / 1000,
       roundForPage(entry_price),
       roundForPage(exit_price),
       roundForPage(pnl),

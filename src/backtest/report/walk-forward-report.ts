@@ -155,7 +155,7 @@ function dayOf(text: string): string {
 }
 
 function windowsSection({ windows, axes, search }: WalkForwardDocument): Html {
-  const goal = search.objectives.map(({ figure }) => RUN_FIGURES[figure].label.toLowerCase());
+  const goal = search.objectives.map(({ figure }) => RUN_FIGURES[figure].label);
   type Row = WindowDocument & { readonly number: number };
   const pair = (
     label: string,
@@ -241,6 +241,7 @@ function stabilitySection(
     </td>`;
   };
   const of = windows.length - 1;
+  const conditions = search.constraints.map((one) => `${one.name}${one.op}${one.threshold}`);
   return html`<section aria-labelledby="${id}">
     <h2 id="${id}">Stability of <bdi>${name}</bdi></h2>
     <div class="scroll" tabindex="0" role="region" aria-labelledby="${id}">
@@ -263,9 +264,15 @@ function stabilitySection(
       </table>
     </div>
     <p class="note">
-      Best ${label.toLowerCase()} in training for each value of the parameter; the chosen value is
-      outlined. It changed at ${formatCount(changes)} of ${formatCountOf(of, 'step')} from window to
-      window. A plateau that stays in place is more reliable than a peak that moves.
+      Best ${label} in training for each value of the parameter; the chosen value is outlined.
+      ${
+        conditions.length === 0
+          ? nothing
+          : html`Trials that do not meet <bdi>${conditions.join(' and ')}</bdi> are excluded; values
+              without another trial have a dash. `
+      }It
+      changed at ${formatCount(changes)} of ${formatCountOf(of, 'step')} from window to window. A
+      plateau that stays in place is more reliable than a peak that moves.
     </p>
   </section>`;
 }

@@ -3,12 +3,13 @@ import { drawdownsOf } from '../../../src/backtest/returns.ts';
 import { worstDrawdowns } from '../../../src/backtest/report/drawdowns.ts';
 import { excursionOf } from '../../../src/backtest/report/excursions.ts';
 import { isoTime } from '../../../src/base/iso-time.ts';
-import { exitReasonsOf } from '../../../src/backtest/report/exit-reasons.ts';
+import { ExitReasons, type Closing } from '../../../src/backtest/report/exit-reasons.ts';
 import { histogramOf } from '../../../src/backtest/report/histogram.ts';
 import { rollingFigures, sampledReturns } from '../../../src/backtest/report/rolling.ts';
 import { timeAxis, valueAxis } from '../../../src/backtest/report/svg-chart.ts';
 import { groupTrades } from '../../../src/backtest/report/trade-groups.ts';
 import type { OrderEvent } from '../../../src/engine/journal.ts';
+import type { Trade } from '../../../src/engine/round-trip.ts';
 import { barsFromRows } from '../../../src/market/bars.ts';
 import { daily, day, goldenRun, trade } from '../golden.ts';
 
@@ -67,6 +68,11 @@ describe('excursions', () => {
 });
 
 describe('exit reasons', () => {
+  const exitReasonsOf = (events: OrderEvent[], trades: Trade[], closing?: Closing) => {
+    const reasons = new ExitReasons(closing);
+    for (const event of events) reasons.add(event);
+    return reasons.of(trades);
+  };
   const submitted = (order: number, type: string, more = {}): OrderEvent =>
     ({ kind: 'order.submitted', time: 't', symbol: 'X', order, type, ...more }) as OrderEvent;
   const filled = (order: number, position: number): OrderEvent =>

@@ -1,4 +1,6 @@
+import type { PackedColumn } from '../pack-column.ts';
 import type { Candles, Curve, Marker, Ranges } from '../series.ts';
+import type { Stretch } from '../single-bars.ts';
 
 /** Data of the page's charts, embedded in the page as JSON. */
 export interface ChartData {
@@ -14,11 +16,35 @@ export interface ChartData {
 
 export interface PriceChart {
   readonly symbol: string;
-  readonly candles: Candles;
-  readonly markers: readonly Marker[];
   readonly indicators: readonly ChartIndicator[];
+  /** The whole history. */
+  readonly overview: PackedLevel;
+  /** Single bars around trades, if the candles of the overview are several bars each. */
+  readonly single?: { readonly stretches: readonly Stretch[]; readonly level: PackedLevel };
   /** Text alternative of the chart. */
   readonly summary: string;
+}
+
+/** Candles, markers and values of indicators at one resolution. */
+export interface PackedLevel {
+  readonly barsPerCandle: number;
+  /** In the order of `Candles`; of the times, their differences. */
+  readonly columns: Readonly<Record<CandleColumn, PackedColumn>>;
+  /** One for each line of the indicators, in their order. */
+  readonly ranges: readonly PackedRanges[];
+  readonly markers: readonly Marker[];
+}
+
+export type CandleColumn = 'time' | 'open' | 'high' | 'low' | 'close' | 'volume';
+
+export type PackedRanges = { readonly [K in keyof Ranges]: PackedColumn };
+
+/** The unpacked content of a chart at one resolution. Its parts have the same length. */
+export interface Level {
+  readonly candles: Candles;
+  /** One for each line of the indicators, in their order. */
+  readonly ranges: readonly Ranges[];
+  readonly markers: readonly Marker[];
 }
 
 /** An indicator in the legend, with its lines. */
@@ -38,7 +64,6 @@ export interface ChartLine {
   readonly style: 'line' | 'dots' | 'histogram';
   /** Whether the area to the next line is filled. */
   readonly isFilled: boolean;
-  readonly ranges: Ranges;
 }
 
 /** Value of a button in the list of trades. An array, because field names would lengthen a long list. */
@@ -46,7 +71,7 @@ export type ShownTrade = readonly [
   id: number,
   /** Index of the chart. */
   instrument: number,
-  /** Candles of entry and exit. */
+  /** Bars that contain entry and exit, in seconds since the Unix epoch. */
   from: number,
   to: number,
   /** Prices. */

@@ -12,7 +12,11 @@ export function prepareCharts() {
   };
   const { createChart, ColorType, CrosshairMode, PriceScaleMode, TickMarkType } = LightweightCharts;
 
-  const percent = (value: number): string => `${(value * 100).toFixed(1).replace('-', '−')}%`;
+  const percent = (value: number): string =>
+    `${(value * 100)
+      .toFixed(1)
+      .replace(/^-0\.0$/, '0.0')
+      .replace('-', '−')}%`;
   const amount = (value: number, digits = 2): string =>
     value
       .toLocaleString('en-US', { minimumFractionDigits: digits, maximumFractionDigits: digits })
@@ -23,6 +27,9 @@ export function prepareCharts() {
       minimumFractionDigits: 2,
       maximumFractionDigits: Math.min(12, Math.max(2, 5 - Math.floor(Math.log10(Math.abs(value))))),
     });
+  const quiet = { lastValueVisible: false, priceLineVisible: false } as const;
+  const priceFormat = { type: 'custom', minMove: 1e-10, formatter: price } as const;
+  const volumeFormat = { type: 'volume' } as const;
   const instant = (time: Charts.Time): string => {
     const text = new Date((time as number) * 1000).toISOString();
     return data.dateOnly ? text.slice(0, 10) : text.slice(0, 19).replace('T', ' ');
@@ -190,6 +197,9 @@ export function prepareCharts() {
     percent,
     amount,
     price,
+    priceFormat,
+    volumeFormat,
+    quiet,
     instant,
     color,
     chartOptions,

@@ -8,7 +8,7 @@ declare const chartTools: ChartTools;
 
 /** Draws `#equity`. */
 export function drawEquity(): void {
-  const { percent, amount, instant, color, chartOptions, newChart, paint, showReadings } =
+  const { percent, amount, instant, color, chartOptions, newChart, paint, quiet, showReadings } =
     chartTools;
   const { AreaSeries, LineSeries } = LightweightCharts;
   const element = document.querySelector<HTMLElement>('#equity');
@@ -23,7 +23,6 @@ export function drawEquity(): void {
     minMove: 0.01,
     formatter: (value: number) => amount(value, Math.abs(value) >= 1000 ? 0 : 2),
   };
-  const quiet = { lastValueVisible: false, priceLineVisible: false } as const;
 
   if (benchmark !== undefined) {
     const line = chart.addSeries(LineSeries, { ...quiet, lineWidth: 1, priceFormat: money });
