@@ -8,12 +8,13 @@ import { TrialResults } from '../search/trial-results.ts';
 import type { TrialSource } from '../search/trial-source.ts';
 import type { TrialSetup } from '../search/trial.ts';
 import type { StrategySource } from '../strategy-source.ts';
+import { untilAborted } from './until-aborted.ts';
 
 export interface PermutationOptions extends TrialLimits {
   readonly permutations: number;
   readonly seed: number;
-  /** Directory of the log from which interrupted permutations resume. */
-  readonly directory: string;
+  /** Directory of the log from which interrupted permutations resume; by default there is no log. */
+  readonly directory?: string | undefined;
   readonly signal?: AbortSignal | undefined;
   /** Called with the number of permutations that have ended: once at the start, then after each. */
   readonly onProgress?: ((done: number) => void) | undefined;
@@ -36,22 +37,14 @@ export async function searchPermutations(
 ): Promise<Float64Array> {
   const best = new Float64Array(permutations);
   const isDone = new Uint8Array(permutations);
-  const header = JSON.stringify({
-    schema: 'service-local/permutations/v1',
-    search: search.digest,
-    goal: search.goal,
-    seed,
-  });
-  const log = LineLog.open(
-    join(directory, 'permutations.ndjson'),
-    { work: 'robustness test', header },
-    (line) => {
-      const ended = readLine(line);
-      if (ended === undefined || ended.permutation >= permutations) return;
-      best[ended.permutation] = ended.best ?? Number.NaN;
-      isDone[ended.permutation] = 1;
-    },
-  );
+  const log =
+    directory === undefined
+      ? undefined
+      : openLog(directory, search, seed, (ended) => {
+          if (ended.permutation >= permutations) return;
+          best[ended.permutation] = ended.best ?? Number.NaN;
+          isDone[ended.permutation] = 1;
+        });
   const setup: TrialSetup = { ...search.setup, blocks: undefined, permutationSeed: seed };
   const pool = new TrialPool(source, [setup], limits);
   const pending = [...isDone.keys()].filter((permutation) => isDone[permutation] === 0);
@@ -59,23 +52,35 @@ export async function searchPermutations(
   const end = (permutation: number, value: number): void => {
     best[permutation] = value;
     const line: PermutationLine = { permutation, best: Number.isNaN(value) ? null : value };
-    log.append(JSON.stringify(line));
+    log?.append(JSON.stringify(line));
     done += 1;
     onProgress?.(done);
   };
-  const aborted = Promise.withResolvers<never>();
-  const abort = (): void => aborted.reject(signal!.reason as Error);
   try {
     onProgress?.(done);
-    signal?.throwIfAborted();
-    signal?.addEventListener('abort', abort);
-    await Promise.race([runRounds(search, pool, pending, end), aborted.promise]);
+    await untilAborted(signal, () => runRounds(search, pool, pending, end));
   } finally {
-    signal?.removeEventListener('abort', abort);
     await pool.end();
-    log.close();
+    log?.close();
   }
   return best;
+}
+
+function openLog(
+  directory: string,
+  { digest, goal }: Search,
+  seed: number,
+  onEnded: (ended: PermutationLine) => void,
+): LineLog {
+  const schema = 'service-local/permutations/v1';
+  return LineLog.open(
+    join(directory, 'permutations.ndjson'),
+    { work: 'robustness test', header: JSON.stringify({ schema, search: digest, goal, seed }) },
+    (line) => {
+      const ended = readLine(line);
+      if (ended !== undefined) onEnded(ended);
+    },
+  );
 }
 
 interface PermutationLine {

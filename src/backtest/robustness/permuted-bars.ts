@@ -87,7 +87,7 @@ function changesOf({ symbol, bars }: EngineInstrument): BarChanges {
   const { length, open, high, low, close } = bars;
   if (low.subarray(0, length).some((price) => !(price > 0))) {
     throw new ServiceError('invalid_data', `${symbol} has prices that are not positive`, {
-      remedy: 'Omit the permutation test with --permutations 0.',
+      remedy: 'Omit the permutation test: run 0 permutations.',
     });
   }
   return {

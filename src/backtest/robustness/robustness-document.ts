@@ -3,7 +3,8 @@ import type { BacktestJob } from '../job.ts';
 import type { Axis } from '../search/axes.ts';
 import type { Trial } from '../search/trial.ts';
 import type { Objective } from '../search/goal.ts';
-import type { Search, SearchMethod } from '../search/plan-search.ts';
+import type { Search } from '../search/plan-search.ts';
+import type { SearchMethod } from '../search/search-method.ts';
 import type { Conventions, Gate, Holdout, Lock, Summary } from '../summary.ts';
 import type { Overfitting } from './overfitting.ts';
 import {

@@ -27,8 +27,9 @@ import type {
   RobustnessTests,
   Variant,
 } from './robustness-figures.ts';
-import { runVariant, type VariantOptions } from './run-variant.ts';
-import { stressesOf } from './stresses.ts';
+import { runVariant } from './run-variant.ts';
+import { runVariants } from './run-variants.ts';
+import { stressesOf, type StressName } from './stresses.ts';
 
 export interface RobustnessRequest {
   /** Search that chooses the parameters. If it has none, the parameters of the job are the only trial. */
@@ -50,8 +51,8 @@ export interface RobustnessPlan {
 export type RobustnessPhase = 'trials' | 'cross-validated trials' | 'permutations' | 'other runs';
 
 export interface RobustnessOptions extends TrialLimits {
-  /** Existing directory of the logs from which an interrupted test resumes. */
-  readonly directory: string;
+  /** Existing directory of the logs from which an interrupted test resumes; by default there are none. */
+  readonly directory?: string | undefined;
   readonly permutations: number;
   /** Called with ended trials of the search, but not of its permutations, before they are logged. */
   readonly count?: CountTrials | undefined;
@@ -74,13 +75,13 @@ export function planRobustness(
 ): RobustnessPlan {
   if (request.prune === true) {
     throw new ServiceError('usage', 'a pruned search cannot be cross-validated', {
-      remedy: 'Leave out --prune: every trial must run over all bars.',
+      remedy: 'Search without pruning: every trial must run over all bars.',
     });
   }
   const search = planSearch(job, request, timeoutMs);
   if (search.goal.objectives.length > 1) {
     throw new ServiceError('usage', 'several objectives have no single best trial to test', {
-      remedy: 'Give one --objective.',
+      remedy: 'Choose one objective.',
     });
   }
   const blocks = { count, returns: countReturns(job, search.setup.conventions) };
@@ -127,7 +128,7 @@ export async function testRobustness(
   if (chosen === undefined) {
     if (results.completed > 0) {
       throw new ServiceError('failure', 'no trial meets the conditions', {
-        remedy: 'Relax --where, or give other values of the parameters.',
+        remedy: 'Relax the conditions, or choose other values of the parameters.',
       });
     }
     throw new ServiceError('strategy_failed', `every trial failed, such as: ${results.firstError}`);
@@ -137,14 +138,16 @@ export async function testRobustness(
   const { timeoutMs } = search.setup;
   const best: BacktestJob = { ...job, params: chosen.params };
   const execute = executorOf(source, { timeoutMs, memoryMb: options.memoryMb });
-  const runs = { execute, timeoutMs, signal };
-  const base = await runVariant(best, runs);
+  const base = await runVariant(best, { execute, timeoutMs, signal });
   const neighbors = neighborsOf(job.strategy, chosen.params, axes).map(
     ({ name, value, params }) =>
       ({ name: 'neighbor', label: `${name}=${value}`, job: { ...job, params } }) as const,
   );
   const stresses = stressesOf(best);
-  const count = report('other runs', neighbors.length + stresses.length);
+  const variants = await runVariants(search, source, [...neighbors, ...stresses], {
+    ...options,
+    onProgress: report('other runs', neighbors.length + stresses.length),
+  });
   return robustnessDocument(
     job,
     {
@@ -154,8 +157,8 @@ export async function testRobustness(
         overfitting,
         permutations: comparePermutations(search, chosen.metrics, permuted),
         bootstrap: resampleRun(base.run, base.conventions, seed),
-        neighbors: await runVariants(neighbors, runs, count),
-        stresses: await runVariants(stresses, runs, (done) => count(neighbors.length + done)),
+        neighbors: variants.filter((one): one is Variant<'neighbor'> => one.name === 'neighbor'),
+        stresses: variants.filter((one): one is Variant<StressName> => one.name !== 'neighbor'),
       },
       permuted,
       chosen,
@@ -222,25 +225,4 @@ function resampleRun(
   const years = daysOf(run) / conventions.year_days;
   const options = { conventions, years, resamples: RESAMPLES, seed };
   return bootstrap(returns, options) ?? 'too_few_returns';
-}
-
-async function runVariants<Name extends string>(
-  variants: readonly { readonly name: Name; readonly label: string; readonly job: BacktestJob }[],
-  options: VariantOptions,
-  onDone: (done: number) => void,
-): Promise<Variant<Name>[]> {
-  const done: Variant<Name>[] = [];
-  onDone(0);
-  for (const { name, label, job } of variants) {
-    try {
-      const { metrics } = await runVariant(job, options);
-      done.push({ name, label, metrics });
-    } catch (error) {
-      options.signal?.throwIfAborted();
-      if (!(error instanceof ServiceError)) throw error;
-      done.push({ name, label, metrics: null, error: error.message });
-    }
-    onDone(done.length);
-  }
-  return done;
 }

@@ -1,0 +1,114 @@
+import { join } from 'node:path';
+import type { BacktestJob } from '../job.ts';
+import { LineLog } from '../line-log.ts';
+import { setupOf, type Search } from '../search/plan-search.ts';
+import { isComplete, type TrialMetrics } from '../search/trial-figures.ts';
+import { TrialPool, type TrialLimits } from '../search/trial-pool.ts';
+import type { Trial } from '../search/trial.ts';
+import type { StrategySource } from '../strategy-source.ts';
+import type { Variant } from './robustness-figures.ts';
+import { untilAborted } from './until-aborted.ts';
+
+/** A run with one change, before it runs. Its job differs from the search in params, config or bars. */
+export interface PlannedVariant<Name extends string> {
+  readonly name: Name;
+  readonly label: string;
+  readonly job: BacktestJob;
+}
+
+export interface VariantsOptions extends TrialLimits {
+  /** Directory of the log from which interrupted runs resume; by default there is no log. */
+  readonly directory?: string | undefined;
+  readonly signal?: AbortSignal | undefined;
+  /** Called with the number of variants that have ended: once at the start, then after each. */
+  readonly onProgress?: ((done: number) => void) | undefined;
+}
+
+/** Figures of a variant, or the message of its error. */
+type Ended = { readonly metrics: TrialMetrics } | { readonly error: string };
+
+/**
+ * Runs the variants of the chosen trial of a search on worker threads.
+ *
+ * @throws the reason with which `signal` was aborted; ServiceError as `TrialPool.run`
+ */
+export async function runVariants<Name extends string>(
+  search: Search,
+  source: StrategySource,
+  variants: readonly PlannedVariant<Name>[],
+  { directory, signal, onProgress, ...limits }: VariantsOptions,
+): Promise<Variant<Name>[]> {
+  const ended = new Map<number, Ended>();
+  const log =
+    directory === undefined
+      ? undefined
+      : openLog(directory, search, variants, (place, result) => ended.set(place, result));
+  const setups = variants.map(({ job }) => setupOf(job, search.setup.timeoutMs));
+  const workers = Math.max(1, Math.min(limits.workers, variants.length));
+  const pool = new TrialPool(source, setups, { ...limits, workers });
+  const pending = [...variants.keys()].filter((place) => !ended.has(place));
+  const indices = Uint32Array.from(pending);
+  // The setup of each variant is a rung of its own.
+  const trial = (index: number): Trial => ({
+    index,
+    rung: index,
+    params: variants[index]!.job.params,
+  });
+  try {
+    onProgress?.(ended.size);
+    await untilAborted(signal, () =>
+      pool.run({ indices, trial }, (result) => {
+        const { index } = result;
+        const end: Ended =
+          'error' in result ? { error: result.error } : { metrics: result.metrics };
+        log?.append(JSON.stringify({ variant: index, ...end }));
+        ended.set(index, end);
+        onProgress?.(ended.size);
+      }),
+    );
+  } finally {
+    await pool.end();
+    log?.close();
+  }
+  return variants.map(({ name, label }, place) => ({
+    name,
+    label,
+    metrics: null,
+    ...ended.get(place)!,
+  }));
+}
+
+function openLog(
+  directory: string,
+  search: Search,
+  variants: readonly PlannedVariant<string>[],
+  onEnded: (place: number, result: Ended) => void,
+): LineLog {
+  const header = JSON.stringify({
+    schema: 'service-local/variants/v1',
+    search: search.digest,
+    goal: search.goal,
+    variants: variants.map(({ name, label }) => `${name} ${label}`),
+  });
+  return LineLog.open(
+    join(directory, 'variants.ndjson'),
+    { work: 'robustness test', header },
+    (line) => {
+      const read = readLine(line);
+      if (read !== undefined && read.place < variants.length) onEnded(read.place, read.result);
+    },
+  );
+}
+
+/** Skips damaged lines, so that these variants run again. */
+function readLine(line: string): { readonly place: number; readonly result: Ended } | undefined {
+  try {
+    const { variant: place, ...result } = JSON.parse(line) as { readonly variant: number } & Ended;
+    if (!Number.isSafeInteger(place) || place < 0) return undefined;
+    const isWhole =
+      'error' in result ? typeof result.error === 'string' : isComplete(result.metrics);
+    return isWhole ? { place, result } : undefined;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,15 @@
+/** Runs some work and waits for it until `signal` aborts. @throws the reason of the abort */
+export async function untilAborted(
+  signal: AbortSignal | undefined,
+  work: () => Promise<void>,
+): Promise<void> {
+  signal?.throwIfAborted();
+  const aborted = Promise.withResolvers<never>();
+  const abort = (): void => aborted.reject(signal!.reason as Error);
+  signal?.addEventListener('abort', abort);
+  try {
+    await Promise.race([work(), aborted.promise]);
+  } finally {
+    signal?.removeEventListener('abort', abort);
+  }
+}
