@@ -1,6 +1,7 @@
 import type { RunResult } from '../../engine/run-result.ts';
 import { curveStatistics } from '../curve-statistics.ts';
 import { conventionsFor, statistics } from '../statistics.ts';
+import { NOTHING_DIFFERS } from './comparability.ts';
 import { compareCurves, compareFigures, type ComparedFigure } from './compare-runs.ts';
 import { overlayCurves, type OverlaidCurves } from './overlaid-curves.ts';
 import { cutTo } from './shared-window.ts';
@@ -31,9 +32,14 @@ export function compareFork(
   return {
     figures: compareFigures(
       runs.map((run) => statistics(run, conventions)),
-      true,
+      NOTHING_DIFFERS,
     ),
-    after: hasBars ? compareCurves(parts.map((part) => curveStatistics(part, conventions))) : [],
+    after: hasBars
+      ? compareCurves(
+          parts.map((part) => curveStatistics(part, conventions)),
+          NOTHING_DIFFERS,
+        )
+      : [],
     curves: overlayCurves(runs, undefined, MAX_POINTS),
   };
 }

@@ -1,12 +1,13 @@
 import { DAY } from '../../base/durations.ts';
 import { readFigure } from '../../base/format-figure.ts';
-import { formatInstant, formatNumber } from '../../base/format.ts';
+import { formatInstant } from '../../base/format.ts';
 import { RUN_FIGURES, type FigureName } from '../../base/run-figures.ts';
 import type { RunFigure } from '../../base/run-figure.ts';
 import { curveStatistics } from '../curve-statistics.ts';
 import { driftOf } from '../lock-drift.ts';
 import { FIGURE_GROUPS } from '../report/figure-groups.ts';
 import type { Summary } from '../summary.ts';
+import { type Basis, describeDiffering, differingBases, isComparable } from './comparability.ts';
 import { cutTo, sharedWindow, type Window } from './shared-window.ts';
 import type { StoredRun, StoredTrade } from './stored-run.ts';
 
@@ -41,7 +42,10 @@ export interface ComparedFigure {
   readonly figure: FigureName;
   /** In the order of the runs; `null` if undefined. */
   readonly values: readonly (number | null)[];
-  /** Indexes of the runs with the best value; empty if all are equal or no direction is better. */
+  /**
+   * Indexes of the runs with the best value; empty if all are equal, no direction is better, or the runs
+   * are not comparable by this figure.
+   */
   readonly best: readonly number[];
 }
 
@@ -111,8 +115,7 @@ const labelOf = (index: number): string => String.fromCharCode(65 + index);
 export function compareRuns(runs: readonly StoredRun[]): Comparison {
   const window = sharedWindow(runs);
   const summaries = runs.map(({ summary }) => summary);
-  const currencies = new Set(summaries.flatMap(({ currency }) => currency ?? []));
-  const isSameMoney = currencies.size < 2;
+  const differing = differingBases(runs);
   const [first, ...others] = runs;
   return {
     schema: 'service-local/comparison/v1',
@@ -126,15 +129,15 @@ export function compareRuns(runs: readonly StoredRun[]): Comparison {
       currency: summary.currency ?? null,
       params: summary.params ?? null,
     })),
-    notes: notesOn(runs, window),
-    figures: compareFigures(summaries, isSameMoney),
+    notes: notesOn(runs, window, differing),
+    figures: compareFigures(summaries, differing),
     shared:
       window === undefined
         ? null
         : {
             from: new Date(window.from).toISOString(),
             to: new Date(window.to).toISOString(),
-            figures: sharedFigures(runs, window),
+            figures: sharedFigures(runs, window, differing),
           },
     differences: others.map((other, index) => ({
       run: labelOf(index + 1),
@@ -148,24 +151,24 @@ export function compareRuns(runs: readonly StoredRun[]): Comparison {
 /** @param summaries statistics of each run. */
 export function compareFigures(
   summaries: readonly object[],
-  isSameMoney: boolean,
+  differing: ReadonlySet<Basis>,
 ): ComparedFigure[] {
   return Object.values(FIGURE_GROUPS)
     .flat()
-    .map((name) => compareFigure(name, summaries, isSameMoney))
+    .map((name) => compareFigure(name, summaries, differing))
     .filter(({ values }) => values.some((value) => value !== null));
 }
 
 function compareFigure(
   name: FigureName,
   summaries: readonly object[],
-  isSameMoney: boolean,
+  differing: ReadonlySet<Basis>,
 ): ComparedFigure {
-  const { better, unit }: RunFigure = RUN_FIGURES[name];
+  const { better }: RunFigure = RUN_FIGURES[name];
   const values = summaries.map((summary) => readFigure(summary, name));
   const defined = values.filter((value) => value !== null);
-  const isComparable = better !== undefined && (isSameMoney || unit !== 'money');
-  if (!isComparable || new Set(defined).size < 2) return { figure: name, values, best: [] };
+  const isRanked = better !== undefined && isComparable(name, differing);
+  if (!isRanked || new Set(defined).size < 2) return { figure: name, values, best: [] };
   const best = better === 'higher' ? Math.max(...defined) : Math.min(...defined);
   return {
     figure: name,
@@ -174,15 +177,21 @@ function compareFigure(
   };
 }
 
-function sharedFigures(runs: readonly StoredRun[], window: Window): ComparedFigure[] {
-  return compareCurves(
-    runs.map((run) => curveStatistics(cutTo(run, window), run.summary.conventions)),
-  );
+function sharedFigures(
+  runs: readonly StoredRun[],
+  window: Window,
+  differing: ReadonlySet<Basis>,
+): ComparedFigure[] {
+  const blocks = runs.map((run) => curveStatistics(cutTo(run, window), run.summary.conventions));
+  return compareCurves(blocks, new Set([...differing].filter((basis) => basis !== 'window')));
 }
 
-/** @param blocks statistics of each curve. */
-export function compareCurves(blocks: readonly object[]): ComparedFigure[] {
-  return SHARED_FIGURES.map((name) => compareFigure(name, blocks, true));
+/** @param blocks statistics of each curve over the same window. */
+export function compareCurves(
+  blocks: readonly object[],
+  differing: ReadonlySet<Basis>,
+): ComparedFigure[] {
+  return SHARED_FIGURES.map((name) => compareFigure(name, blocks, differing));
 }
 
 function changedParams(
@@ -221,33 +230,24 @@ function rowOf(trade: StoredTrade | undefined): TradeRow | null {
   };
 }
 
-function notesOn(runs: readonly StoredRun[], window: Window | undefined): string[] {
-  const summaries = runs.map(({ summary }) => summary);
-  const distinct = (value: (summary: Summary) => string | undefined): string[] => [
-    ...new Set(summaries.flatMap((summary) => value(summary) ?? [])),
-  ];
+function notesOn(
+  runs: readonly StoredRun[],
+  window: Window | undefined,
+  differing: ReadonlySet<Basis>,
+): string[] {
   const notes: string[] = [];
   if (window === undefined) {
-    notes.push('The windows of the runs do not overlap: only their figures are compared.');
-  } else if (distinct((one) => `${one.window.from} ${one.window.to}`).length > 1) {
+    notes.push(
+      'The windows of the runs do not overlap: their figures are listed, but none is ranked.',
+    );
+  } else if (differing.has('window')) {
     const [from, to] = [window.from, window.to].map((ms) => formatInstant(ms, ms % DAY === 0));
     notes.push(
-      `The runs cover different windows. Curves, trades and the figures over the shared window are those from ${from} to ${to}; all other figures cover the window of each run.`,
+      `The runs cover different windows. Curves, trades and the figures over the shared window are those from ${from} to ${to}; all other figures cover the window of each run and are not ranked.`,
     );
   }
-  const currencies = distinct(({ currency }) => currency);
-  if (currencies.length > 1) {
-    notes.push(`The accounts are in ${currencies.join(' and ')}: amounts of money are not ranked.`);
-  }
-  const periods = distinct(({ conventions }) => formatNumber(conventions.periods_per_year));
-  if (periods.length > 1) {
-    notes.push(`Ratios assume ${periods.join(' and ')} periods a year: they are not comparable.`);
-  }
-  const benchmarks = distinct(({ benchmark }) => benchmark?.name);
-  if (benchmarks.length > 1) {
-    notes.push(`Alpha and beta refer to different benchmarks: ${benchmarks.join(' and ')}.`);
-  }
-  if (distinct(({ hashes }) => hashes.events).length === 1) {
+  notes.push(...describeDiffering(runs, differing));
+  if (new Set(runs.map(({ summary }) => summary.hashes.events)).size === 1) {
     notes.push('The runs have the same events: their results are identical.');
   }
   return notes;

@@ -142,7 +142,10 @@ export function groupFigures(figures: readonly ComparedFigure[]): FigureGroup[] 
 export function figuresSection(runs: readonly Labeled[], groups: readonly FigureGroup[]): Html {
   return html`<section aria-labelledby="figures">
     <h2 id="figures">Figures</h2>
-    <p class="note">A check mark is at the best value of a row, where one direction is better.</p>
+    <p class="note">
+      A check mark is at the best value of a row, where one direction is better and the runs are
+      comparable.
+    </p>
     <div class="scroll" tabindex="0" role="region" aria-labelledby="figures">
       <table class="plain side">
         <thead>

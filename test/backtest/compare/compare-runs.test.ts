@@ -73,6 +73,87 @@ describe('figures side by side', () => {
   });
 });
 
+describe('figures that are not comparable', () => {
+  const benchmark = { ...summary.benchmark!, alpha: 0.1, information_ratio: 1 };
+  const better = { ...benchmark, alpha: 0.2, information_ratio: 2 };
+  const risk = { ...summary.risk, sharpe: 1, volatility: 0.2 };
+  const less = { ...risk, sharpe: 2, volatility: 0.1 };
+
+  it('are alpha and information ratio against different benchmarks, which the notes name', () => {
+    const marked = compareRuns([
+      stored([100, 110], { benchmark }),
+      stored([100, 110], { benchmark: better }),
+    ]);
+    expect(figure(marked, 'alpha').best).toEqual([1]);
+    const chosen = compareRuns([
+      stored([100, 110], { benchmark }),
+      stored([100, 110], { benchmark: { ...better, name: 'QQQ', data: 'd1' } }),
+    ]);
+    expect(figure(chosen, 'alpha')).toMatchObject({ values: [0.1, 0.2], best: [] });
+    expect(figure(chosen, 'information_ratio').best).toEqual([]);
+    expect(chosen.notes.join()).toContain('The benchmarks differ, buying and holding');
+    expect(chosen.notes.join()).toContain('and QQQ');
+  });
+
+  it('are those against buying and holding different instruments, and against changed data of one', () => {
+    const lock = { ...summary.lock, data: { BTC: 'b' } };
+    const held = compareRuns([
+      stored([100, 110], { benchmark }),
+      stored([100, 110], { benchmark: better, lock }),
+    ]);
+    expect(figure(held, 'alpha').best).toEqual([]);
+    expect(held.notes.join()).toContain('buying and holding BTC');
+    const of = (data: string, alpha: number) => ({ ...benchmark, name: 'QQQ', data, alpha });
+    const changed = compareRuns([
+      stored([100, 110], { benchmark: of('d1', 0.1) }),
+      stored([100, 110], { benchmark: of('d2', 0.2) }),
+    ]);
+    expect(figure(changed, 'alpha').best).toEqual([]);
+    expect(changed.notes.join()).toContain('The data of the benchmark differ, QQQ');
+  });
+
+  it('are ratios with another annualization, in the shared window, too', () => {
+    const weekly = { ...summary.conventions, sampling: 'week' as const, periods_per_year: 52 };
+    const compared = compareRuns([
+      stored([100, 110, 105], { risk }),
+      stored([100, 120, 90], { risk: less, conventions: weekly }),
+    ]);
+    expect(figure(compared, 'sharpe').best).toEqual([]);
+    expect(figure(compared, 'volatility').best).toEqual([]);
+    const shared = compared.shared!.figures;
+    expect(shared.find((one) => one.figure === 'volatility')!.best).toEqual([]);
+    expect(shared.find((one) => one.figure === 'total_return')!.best).toEqual([0]);
+    expect(compared.notes.join()).toContain('by week (52 a year)');
+  });
+
+  it('are drawdowns at the closes of bars of another length', () => {
+    const daily = stored([100, 110, 105, 120, 110]);
+    const halfDaily = { ...daily, time: Float64Array.from([0, 0.5, 1, 1.5, 4], day) };
+    const shared = compareRuns([
+      daily,
+      { ...halfDaily, equity: Float64Array.from([100, 110, 50, 120, 130]) },
+    ]).shared!.figures;
+    expect(shared.find((one) => one.figure === 'max_drawdown')!.best).toEqual([]);
+    expect(shared.find((one) => one.figure === 'total_return')!.best).toEqual([1]);
+  });
+
+  it('are all figures over different windows but those over the shared one', () => {
+    const { figures, shared, notes } = compareRuns([
+      stored([100, 110, 121, 121], { risk }),
+      stored([100, 110, 90], { from: 1, risk: less }),
+    ]);
+    expect(figures.flatMap(({ best }) => best)).toEqual([]);
+    expect(shared!.figures.find((one) => one.figure === 'total_return')!.best).toEqual([0]);
+    expect(notes[0]).toContain('are not ranked');
+  });
+
+  it('are amounts of money of accounts with different start equity', () => {
+    const compared = compareRuns([stored([100, 110]), stored([1000, 1010])]);
+    expect(figure(compared, 'end_equity').best).toEqual([]);
+    expect(compared.notes.join()).toContain('different equity');
+  });
+});
+
 describe('runs over different windows', () => {
   const early = stored([100, 110, 121, 121]);
   const late = stored([50, 55, 55, 66], { from: 2 });

@@ -12,12 +12,14 @@ export interface ComparisonData extends OverlaidCurves {
   readonly labels: readonly string[];
   /** Indexes of the colors of the runs in the palette of lines. */
   readonly hues: readonly number[];
+  /** Instant to mark with an arrow, seconds since the epoch. */
+  readonly arrowAt?: number | undefined;
 }
 
 /** Draws the growth and the drawdown of each run into `#equity`. */
 export function drawComparison(): void {
   const { percent, instant, color, chartOptions, newChart, paint, showReadings } = chartTools;
-  const { time, growth, drawdown, labels, hues } = chartTools.data as ComparisonData;
+  const { time, growth, drawdown, labels, hues, arrowAt } = chartTools.data as ComparisonData;
   const element = document.querySelector<HTMLElement>('#equity');
   if (element === null) return;
   const chart = newChart(element);
@@ -46,8 +48,15 @@ export function drawComparison(): void {
         }),
       );
       paint(() => line.applyOptions({ color: color(`line-${hues[run]}`) }));
+      if (arrowAt !== undefined && pane === 0 && run === 0) addArrow(line, arrowAt);
     });
   }
+  function addArrow(line: Charts.ISeriesApi<'Line'>, seconds: number): void {
+    const at = { time: seconds as Charts.UTCTimestamp, position: 'aboveBar' } as const;
+    const plugin = LightweightCharts.createSeriesMarkers(line, []);
+    paint(() => plugin.setMarkers([{ ...at, shape: 'arrowDown', color: color('ink') }]));
+  }
+
   // A logarithmic scale needs positive values: 1 is the start.
   draw(growth, 0, 1);
   draw(drawdown, 1, 0);
