@@ -39,9 +39,12 @@ export function holdEquity(
   for (const { bars } of instruments) {
     const units = share / bars.close[0]!;
     let next = 0;
+    let value = share;
     for (let step = 0; step < time.length; step += 1) {
-      while (next < bars.length && bars.time[next]! <= time[step]!) next += 1;
-      equity[step]! += next === 0 ? share : units * bars.close[next - 1]!;
+      for (; next < bars.length && bars.time[next]! <= time[step]!; next += 1) {
+        value = units * bars.close[next]!;
+      }
+      equity[step]! += value;
     }
   }
   return equity;
@@ -84,6 +87,7 @@ export function compareWithBenchmark(
   return {
     benchmark: {
       name: series?.name ?? 'buy_and_hold',
+      ...(series?.source !== undefined && { source: series.source }),
       ...(series && { data: series.digest }),
       total: held.returns.total,
       cagr: held.returns.cagr,

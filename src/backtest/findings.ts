@@ -27,6 +27,7 @@ export interface FindingsInput {
     | 'orders'
     | 'ambiguousBars'
     | 'marginCalls'
+    | 'cappedTargets'
     | 'ruinedAt'
   >;
   readonly statistics: Statistics;
@@ -71,6 +72,7 @@ export function findings(input: FindingsInput): Finding[] {
     sharpeTooGood(input),
     shortWindow(daysOf(input.run)),
     refusedOrders(input),
+    cappedTargets(input),
     staleBars(input),
     missingBars(input),
     dataStartLate(input),
@@ -80,7 +82,23 @@ export function findings(input: FindingsInput): Finding[] {
     leftRunning(input),
   ]
     .filter((finding) => finding !== undefined)
-    .sort((a, b) => RANK[a.severity] - RANK[b.severity]);
+    .sort(bySeverity);
+}
+
+/** Puts the most severe first. */
+export function bySeverity(a: Finding, b: Finding): number {
+  return RANK[a.severity] - RANK[b.severity];
+}
+
+/** @param fault why the trial ledger cannot be used */
+export function trialsNotCounted(fault: Error): Finding {
+  return {
+    code: 'trials_not_counted',
+    severity: 'warning',
+    issue: `Trials are not counted: ${fault.message}`,
+    evidence: {},
+    remedy: 'Use a home directory that can be written to.',
+  };
 }
 
 type Check = (input: FindingsInput) => Finding | undefined;
@@ -304,6 +322,20 @@ function refusalRemedy(reason: string): string {
   }
   return REFUSAL_REMEDIES[reason] ?? `Trade within ${reason}, or change this limit under risk.`;
 }
+
+const cappedTargets: Check = ({ run }) => {
+  const { count, since } = run.cappedTargets;
+  if (since === undefined) return undefined;
+  const first = new Date(since).toISOString();
+  return {
+    code: 'capped_targets',
+    severity: 'warning',
+    issue: `${formatCountOf(count, 'target')} exceeded the leverage of the account and filled only as far as it affords, first at ${first}.`,
+    evidence: { targets: count, first },
+    remedy:
+      'Ask broker.target() for smaller weights, or lower initial under engine: account: {model: margin, initial: 0.5, maintenance: 0.25}.',
+  };
+};
 
 const ambiguousBars: Check = ({ run }) => {
   const bars = run.ambiguousBars;

@@ -48,8 +48,10 @@ export interface JobInstrument extends EngineInstrument {
 
 /** A series that a run is compared with instead of its own instruments. */
 export interface BenchmarkSeries {
-  /** As its author named it: a symbol, a file or a dataset of the catalogue. */
+  /** Symbol, or name of the file without its extension or of the dataset. */
   readonly name: string;
+  /** File or `catalog://NAME` as the user named it; absent for a symbol of the bot. */
+  readonly source?: string;
   /** One or more bars at or before the end of the run. */
   readonly bars: Bars;
   /** `barsDigest` of the bars. */

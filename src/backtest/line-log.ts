@@ -57,7 +57,7 @@ export class LineLog {
       else if (line.text !== header) {
         this.close();
         throw new ServiceError('conflict', `${dirname(this.#file)} contains another ${work}`, {
-          remedy: 'Choose another directory with --out, or delete this directory.',
+          remedy: 'Choose another directory, or delete this one.',
         });
       }
       end = line.end;

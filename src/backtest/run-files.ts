@@ -7,7 +7,7 @@ import type { RunResult } from '../engine/run-result.ts';
 import { makeDirectory } from '../base/make-directory.ts';
 import type { Outcome } from './backtest.ts';
 import type { BacktestJob } from './job.ts';
-import { exitReasonsOf } from './report/exit-reasons.ts';
+import { ExitReasons, type Closing, type ExitReason } from './report/exit-reasons.ts';
 import { renderReport } from './report/report.ts';
 import type { Summary } from './summary.ts';
 import { drawdownsOf } from './returns.ts';
@@ -42,7 +42,12 @@ export async function writeRun(
   options: { readonly hasEquityCsv?: boolean } = {},
 ): Promise<RunFiles> {
   const path = (name: string): string => join(directory, name);
-  const { files, hashes, drawdown } = await writeTables(directory, result, options);
+  const { files, hashes, drawdown, exitReasons } = await writeTables(directory, result, {
+    ...options,
+    closing: job.config.closesAtEnd
+      ? { reason: 'run_end', times: [result.time.at(-1)!] }
+      : undefined,
+  });
   const summary: Summary = {
     ...unhashed,
     files: [...files, 'report.html', 'summary.json'].toSorted(),
@@ -57,11 +62,7 @@ export async function writeRun(
     indicators,
     currency,
     benchmark: benchmark.equity,
-    exitReasons: exitReasonsOf(
-      result.journal.events(),
-      result.trades,
-      job.config.closesAtEnd ? { reason: 'run_end', times: [result.time.at(-1)!] } : undefined,
-    ),
+    exitReasons,
   });
   await writeText(path('report.html'), [report]);
   await writeText(path('summary.json'), [`${JSON.stringify(summary, undefined, 2)}\n`]);
@@ -71,6 +72,13 @@ export async function writeRun(
 export interface RunTables extends Pick<Summary, 'files' | 'hashes'> {
   /** By step, at least −1; see `drawdownsOf`. */
   readonly drawdown: Float64Array;
+  /** Exit reasons, keyed by the id of the trade. */
+  readonly exitReasons: ReadonlyMap<number, ExitReason>;
+}
+
+interface TableOptions {
+  readonly hasEquityCsv?: boolean;
+  readonly closing?: Closing | undefined;
 }
 
 /**
@@ -82,7 +90,7 @@ export interface RunTables extends Pick<Summary, 'files' | 'hashes'> {
 export async function writeTables(
   directory: string,
   result: RunResult,
-  options: { readonly hasEquityCsv?: boolean } = {},
+  options: TableOptions,
 ): Promise<RunTables> {
   // The texts of millions of lines are garbage at once, but V8 lets the heap grow to a multiple of
   // the live objects before it collects them. The flag applies to all threads, so it is not set in
@@ -96,9 +104,11 @@ export async function writeTables(
   // A file of an earlier run in this directory would contradict the other files.
   if (!hasCsv) await removeOldResult(path('equity.csv'));
   const files = { directory, curve: { time, equity, drawdown }, hasCsv };
-  const [equityHash, hashes] = await Promise.all([
+  const exitReasons = new ExitReasons(options.closing);
+  const [equityHash, events, trades] = await Promise.all([
     equity.length < THREAD_STEPS ? writeEquity(files) : writeEquityInThread(files),
-    writeEventsAndTrades(directory, result),
+    writeText(path('events.ndjson'), eventLines(result, exitReasons)),
+    writeTrades(directory, result),
   ]);
   return {
     files: [
@@ -108,18 +118,9 @@ export async function writeTables(
       'trades.csv',
       'trades.parquet',
     ],
-    hashes: { ...hashes, equity: equityHash },
+    hashes: { events, trades, equity: equityHash },
     drawdown,
-  };
-}
-
-async function writeEventsAndTrades(
-  directory: string,
-  result: RunResult,
-): Promise<Pick<Summary['hashes'], 'events' | 'trades'>> {
-  return {
-    events: await writeText(join(directory, 'events.ndjson'), eventLines(result)),
-    trades: await writeTrades(directory, result),
+    exitReasons: exitReasons.of(result.trades),
   };
 }
 
@@ -136,7 +137,7 @@ export async function prepareDirectory(directory: string): Promise<void> {
     await removeAbandoned(directory);
     await tryToWriteInto(directory);
   } catch (error) {
-    const remedy = 'Choose another directory with --out, or make this one writable.';
+    const remedy = 'Choose another directory, or make this one writable.';
     throw notWritable(directory, error, remedy);
   }
 }
@@ -156,6 +157,10 @@ export async function removeOldResult(path: string): Promise<void> {
   }
 }
 
-function* eventLines({ journal }: RunResult): Generator<string> {
-  for (const event of journal.events()) yield `${JSON.stringify(event)}\n`;
+/** Lines of `events.ndjson`. Adds each event to the exit reasons, because reading a journal takes long. */
+function* eventLines({ journal }: RunResult, exitReasons: ExitReasons): Generator<string> {
+  for (const event of journal.events()) {
+    exitReasons.add(event);
+    yield `${JSON.stringify(event)}\n`;
+  }
 }

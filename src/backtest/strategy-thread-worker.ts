@@ -136,7 +136,7 @@ function guardedLoad(module: string, directory: string, timeoutMs: number): Stra
       `${module} did not load within ${timeoutMs / 1000} s`,
       {
         remedy:
-          'Look for an endless loop at the top level of the module; if it is only slow, increase --strategy-timeout-seconds.',
+          'Look for an endless loop at the top level of the module; if it is only slow, increase its time limit (strategy_timeout_seconds).',
       },
     );
   }

@@ -225,7 +225,7 @@ function hung(timeoutMs: number): ServiceError {
     `the strategy did not return within ${timeoutMs / 1000} s`,
     {
       remedy:
-        'Look for an endless loop; if the strategy is only slow, increase --strategy-timeout-seconds.',
+        'Look for an endless loop; if the strategy is only slow, increase its time limit (strategy_timeout_seconds).',
     },
   );
 }

@@ -216,8 +216,10 @@ export interface TradeStatistics {
 }
 
 export interface BenchmarkStatistics {
-  /** `buy_and_hold` for the instruments of the run, else the chosen symbol, file or dataset. */
+  /** `buy_and_hold` for the instruments of the run, else the symbol, or the name of the file or dataset. */
   readonly name: string;
+  /** Chosen file or `catalog://NAME`; absent for `buy_and_hold` and a symbol of the bot. */
+  readonly source?: string;
   /** `barsDigest` of a chosen series; absent for `buy_and_hold`. */
   readonly data?: string;
   /** This and the next four describe the benchmark itself, by the formulas of the run. */
@@ -243,6 +245,7 @@ export interface Gate {
   readonly reason?: UndefinedReason;
 }
 
+/** A reason to doubt a result, with the numbers that show it and what to do about it. */
 export interface Finding {
   readonly code: string;
   readonly severity: 'info' | 'warning' | 'critical';

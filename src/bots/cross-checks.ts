@@ -238,7 +238,16 @@ function gateProblems(metrics: unknown, document: SourceDocument): Problem[] {
 }
 
 const ACCOUNT_FOR_SHORTS = '{model: margin, initial: 0.5, maintenance: 0.25}';
-const DATA_FIELDS = ['source', 'sources', 'timeframe', 'from', 'to', 'columns', 'repair'];
+const DATA_FIELDS = [
+  'source',
+  'sources',
+  'timeframe',
+  'from',
+  'to',
+  'columns',
+  'time_format',
+  'repair',
+];
 const STRATEGY_FIELDS = ['name', 'module', 'params'];
 
 /** Requires exactly one of two fields. An unknown field may be a misspelling of either. */

@@ -96,16 +96,17 @@ export async function checkData(
   }
 }
 
-type ReadAs = Pick<LoadOptions, 'timeframe' | 'from' | 'to' | 'columns' | 'repair'>;
+type ReadAs = Pick<LoadOptions, 'timeframe' | 'from' | 'to' | 'columns' | 'timeFormat' | 'repair'>;
 
 /** Options of `data` that are valid by themselves. */
 function usableOptions(data: Record<string, unknown>): ReadAs {
-  const { timeframe, from, to, columns, repair } = dataSchema.shape;
+  const { timeframe, from, to, columns, time_format, repair } = dataSchema.shape;
   const options = {
     timeframe: timeframe.safeParse(data['timeframe']).data,
     from: from.safeParse(data['from']).data,
     to: to.safeParse(data['to']).data,
     columns: columns.safeParse(data['columns']).data,
+    timeFormat: time_format.safeParse(data['time_format']).data,
     repair: repair.safeParse(data['repair']).data,
   };
   try {

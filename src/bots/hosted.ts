@@ -14,7 +14,7 @@ import type { Path, SourceDocument } from './document.ts';
 import { fieldsOf, isFields, listOf } from './fields.ts';
 import { readModels, type FileOf } from './model-checks.ts';
 import { inOrder, parseSpec } from './parse.ts';
-import type { BotSpec } from './spec.ts';
+import { botSpecSchema, type BotSpec } from './spec.ts';
 import { specHash } from './spec-lock.ts';
 
 /** A spec sent to a server, as data or as YAML text, with its code and models. */
@@ -31,8 +31,8 @@ export interface HostedSpec {
   readonly spec: BotSpec;
   /** See `specHash`. */
   readonly hash: string;
-  /** See `Bot.holdoutTo`. */
-  readonly holdoutTo: string | undefined;
+  /** See `Bot.declared`. */
+  readonly declared: BotSpec;
   /** Code of a custom strategy, and models; undefined instead of empty. */
   readonly files: Bundle | undefined;
   /** In the order of the spec. */
@@ -67,8 +67,7 @@ export function readHostedSpec(sent: SentSpec, allowsCode = false, isStored = tr
   ];
   if (spec === undefined || all.length > 0) throw invalidSpec(inOrder(all), isText);
   const { value } = document;
-  const holdoutTo = spec.spec.data.to;
-  return { document: value, spec, hash: specHash(value), holdoutTo, files, models };
+  return { document: value, spec, hash: specHash(value), declared: spec, files, models };
 }
 
 /** Values that override a spec for one run. */
@@ -78,11 +77,6 @@ export interface SpecChanges {
   readonly params?: Readonly<Record<string, unknown>> | undefined;
   /** JSON merge patch (RFC 7396) of the whole document. The other values take precedence. */
   readonly patch?: Readonly<Record<string, unknown>> | undefined;
-}
-
-/** Part of each document that a server accepted. */
-interface HostedDocument {
-  readonly spec: { readonly data: { readonly to?: string } };
 }
 
 /** Pointers into the spec, and the matching pointers into the changes. */
@@ -107,7 +101,7 @@ export function readChangedSpec(
   try {
     const isCode = codeOf(files) !== undefined;
     const changed = readHostedSpec({ document: withChanges(document, changes), files }, isCode);
-    return { ...changed, holdoutTo: (document as HostedDocument).spec.data.to };
+    return { ...changed, declared: botSpecSchema.parse(document) };
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error;
     const problems = error.problems.map(({ pointer = '', ...rest }) => {

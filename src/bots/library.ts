@@ -1,30 +1,38 @@
 /**
- * Runs bots in a program: the functions behind the commands `backtest`, `backtest sweep` and
- * `backtest walk-forward`.
+ * Runs bots in a program: the functions behind the commands `backtest`, `backtest sweep`,
+ * `backtest walk-forward` and `backtest robustness`.
  *
  * ```ts
  * const { summary, time, equity } = await backtest('bot.yaml', { params: { fast: 20 } });
  * ```
+ *
+ * Each function throws a `ServiceError` with a machine code, as its command: `usage` for a wrong option,
+ * `invalid_spec` with all `problems` of a bot, `invalid_data`, `strategy_failed` and so on. After an abort,
+ * it throws the reason of the signal instead, by default an `AbortError`. Ended trials remain in the
+ * ledger and, with `out`, in this directory, from which the same call resumes.
  */
 import { availableParallelism, homedir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { backtest as runBacktest, type Outcome } from '../backtest/backtest.ts';
 import type { BacktestJob } from '../backtest/job.ts';
-import { TrialLedger } from '../backtest/ledger/trial-ledger.ts';
+import { bySeverity, trialsNotCounted } from '../backtest/findings.ts';
+import { countedRun } from '../backtest/ledger/counted-run.ts';
+import { CountedTrials } from '../backtest/ledger/counted-trials.ts';
+import type { RobustnessDocument } from '../backtest/robustness/robustness-document.ts';
+import { writeRobustness } from '../backtest/robustness/robustness-files.ts';
+import { planRobustness, testRobustness } from '../backtest/robustness/test-robustness.ts';
 import { drawdownsOf } from '../backtest/returns.ts';
 import { prepareDirectory, writeRun } from '../backtest/run-files.ts';
-import { parseAxis, type AxisText } from '../backtest/search/axes.ts';
+import { parseAxisValues, type AxisText } from '../backtest/search/axes.ts';
 import { parseConstraint, parseObjective, type Goal } from '../backtest/search/goal.ts';
-import {
-  planSearch,
-  type SearchMethod,
-  type SearchRequest,
-} from '../backtest/search/plan-search.ts';
+import { planSearch, type SearchRequest } from '../backtest/search/plan-search.ts';
 import { runSearch } from '../backtest/search/run-search.ts';
+import { sweepFindings } from '../backtest/search/sweep-findings.ts';
 import type { TrialMetrics } from '../backtest/search/trial-figures.ts';
 import type { StrategySource } from '../backtest/strategy-source.ts';
 import { ownStrategies } from '../backtest/strategy-thread.ts';
-import type { Summary } from '../backtest/summary.ts';
+import { withOutside } from '../backtest/run-lock.ts';
+import type { Finding, Summary } from '../backtest/summary.ts';
 import {
   walkForwardOutcome,
   type WalkForwardDocument,
@@ -33,38 +41,49 @@ import { writeWalkForward } from '../backtest/windows/walk-forward-files.ts';
 import { walkForward as runWalkForward } from '../backtest/windows/walk-forward.ts';
 import { parseSpan } from '../base/calendar-span.ts';
 import type { Trade } from '../engine/round-trip.ts';
+import {
+  backtestOptions,
+  checkOptions,
+  inOption,
+  robustnessOptions,
+  searchMethodOf,
+  sweepOptions,
+  walkForwardOptions,
+  type BacktestOptions,
+  type BotOptions,
+  type ParamChoice,
+  type ParamValue,
+  type RobustnessOptions,
+  type SearchChoice,
+  type SearchOptions,
+  type SweepOptions,
+  type WalkForwardOptions,
+} from './library-options.ts';
 import { loadBot } from './load-bot.ts';
 import { signalsOver } from './models/signals.ts';
 import { prepare, strategySource } from './prepare.ts';
 
-export type { Summary, Trade, TrialMetrics, WalkForwardDocument };
+export type { ServiceError } from '../base/errors.ts';
+export type {
+  BacktestOptions,
+  BotOptions,
+  Finding,
+  ParamChoice,
+  ParamValue,
+  RobustnessDocument,
+  RobustnessOptions,
+  SearchChoice,
+  SearchOptions,
+  Summary,
+  SweepOptions,
+  Trade,
+  TrialMetrics,
+  WalkForwardDocument,
+  WalkForwardOptions,
+};
 
 /** Path of a bot file, or its content. */
 export type BotSource = string | Readonly<Record<string, unknown>>;
-
-export interface BotOptions {
-  /** Directory to which relative paths of a spec object refer; the working directory by default. */
-  readonly directory?: string;
-  /** First and last day, which override the spec. */
-  readonly from?: string;
-  readonly to?: string;
-  /** Last part of the data to leave out, such as `1y`. */
-  readonly holdout?: string;
-  /** Directory of `catalog://` datasets, and of the ledger of trials; `~/.service-local` by default. */
-  readonly home?: string;
-  /** Longest time without a return from the strategy; 30 by default. */
-  readonly timeoutSeconds?: number;
-  /** Memory of one run of your own strategy, MB; 1024 by default. */
-  readonly memoryMb?: number;
-  readonly signal?: AbortSignal;
-}
-
-export interface BacktestOptions extends BotOptions {
-  /** Parameters of the strategy, which override the spec. */
-  readonly params?: Readonly<Record<string, number | string | boolean>>;
-  /** Directory for the result files, such as `equity.parquet`; by default, none are written. */
-  readonly out?: string;
-}
 
 /** A run in columns; each index is one step. */
 export interface RunColumns {
@@ -78,51 +97,42 @@ export interface RunColumns {
   readonly trades: readonly Trade[];
 }
 
+/** Result of `backtest`. */
 export interface BacktestResult extends RunColumns {
   readonly summary: Outcome['summary'];
 }
 
-/** @throws ServiceError with a machine code, as the command `backtest` */
+/** Runs a bot over its data. */
 export async function backtest(
   bot: BotSource,
   options: BacktestOptions = {},
 ): Promise<BacktestResult> {
-  const { params = {}, out } = options;
-  const { job, timeoutMs, ledger } = await prepareBot(bot, options, params);
+  checkOptions(backtestOptions, options);
+  const { params = {}, out, signal } = options;
+  const { job: prepared, timeoutMs, counted, withFaults } = await prepareBot(bot, options, params);
   if (out !== undefined) await prepareDirectory(out);
-  const outcome = await runBacktest(job, {
-    runId: 'library',
-    timeoutMs,
-    signal: options.signal,
-  });
-  const { summary, result } = outcome;
-  ledger.record(job, 'backtest', [{ params: job.params, sharpe: summary.risk.sharpe }]);
-  if (out !== undefined) await writeRun(resolve(out), job, outcome);
+  const lock = counted.capture(prepared)([prepared]);
+  const job: BacktestJob = { ...prepared, lock, holdout: counted.useHoldout(prepared) };
+  const run = () => runBacktest(job, { runId: 'library', timeoutMs, signal });
+  const outcome = await countedRun(job, counted, run, signal);
+  const { result } = outcome;
+  const summary = {
+    ...outcome.summary,
+    lock: withOutside(lock, outcome.traces?.outside),
+    findings: withFaults(outcome.summary.findings),
+  };
+  if (out !== undefined) await writeRun(resolve(out), job, { ...outcome, summary });
   return { summary, ...columnsOf(result) };
 }
 
-export interface SearchOptions extends BotOptions {
-  /** Values of each parameter: a list, or a text such as `5:50:5`, `5:50` or `5:500:log`. */
-  readonly params: Readonly<Record<string, string | readonly (number | string | boolean)[]>>;
-  /** A grid by default. */
-  readonly search?: SearchMethod;
-  /** Figures by which trials are ranked; `sharpe` by default. */
-  readonly objective?: readonly [string, ...string[]];
-  /** Conditions that a trial must meet, such as `trades>=30`. */
-  readonly where?: readonly string[];
-  /** Ends trials early if they rank low over the first part of the bars. */
-  readonly prune?: boolean;
-  /** Number of threads; the number of processors by default. */
-  readonly workers?: number;
-  /** Called with the number of ended trials and the total number. */
-  readonly onProgress?: (done: number, total: number) => void;
-}
-
+/** A trial of a search. */
 export interface RankedParams {
+  /** All parameters of the strategy. */
   readonly params: BacktestJob['params'];
   readonly metrics: TrialMetrics;
 }
 
+/** Result of `sweep`. */
 export interface SweepResult {
   /** Undefined if no trial meets the conditions. */
   readonly best: RankedParams | undefined;
@@ -130,16 +140,23 @@ export interface SweepResult {
   readonly ranked: readonly RankedParams[];
   /** Messages of failed trials. */
   readonly errors: readonly string[];
+  /** Doubts about the results of all trials. */
+  readonly findings: readonly Finding[];
 }
 
-/** @throws ServiceError with a machine code, as the command `backtest sweep` */
-export async function sweep(bot: BotSource, options: SearchOptions): Promise<SweepResult> {
-  const { job, source, timeoutMs, memoryMb, ledger } = await prepareBot(bot, options, {});
+/** Runs a bot with many combinations of parameters, and ranks them. */
+export async function sweep(bot: BotSource, options: SweepOptions): Promise<SweepResult> {
+  checkOptions(sweepOptions, options);
+  const { job, source, timeoutMs, memoryMb, counted, withFaults } = await prepareBot(
+    bot,
+    options,
+    {},
+  );
   const search = planSearch(job, requestOf(options), timeoutMs);
   const { results, trials, goal } = search;
   await runSearch(search, source, {
     ...limitsOf(options, memoryMb),
-    count: (ended) => ledger.record(job, 'sweep', ended),
+    count: (ended) => counted.record(job, 'sweep', ended),
     onProgress: (done) => options.onProgress?.(done, trials.capacity),
   });
   const ranking = results.ranking(goal);
@@ -147,50 +164,89 @@ export async function sweep(bot: BotSource, options: SearchOptions): Promise<Swe
     .take(ranking, ranking.order.length)
     .map(({ params, metrics }) => ({ params, metrics }));
   const errors = [...results.inOrder()].flatMap((trial) => ('error' in trial ? [trial.error] : []));
-  return { best: ranked[0], ranked, errors };
+  return { best: ranked[0], ranked, errors, findings: withFaults(sweepFindings(job)) };
 }
 
-export interface WalkForwardOptions extends SearchOptions {
-  /** Lengths of the windows, such as `3y` and `1y`. */
-  readonly train: string;
-  readonly test: string;
-  /** Time left out between training and test, such as `5d`. */
-  readonly embargo?: string;
-  /** Begins every training window at the first bar. */
-  readonly anchored?: boolean;
-  /** Directory for the result files; by default, none are written. */
-  readonly out?: string;
-}
-
+/** Result of `walkForward`: the joined tests in columns. */
 export interface WalkForwardResult extends RunColumns {
   /** Windows, efficiency, stability and the figures of the joined tests. */
   readonly document: Omit<WalkForwardDocument, 'files' | 'hashes'>;
 }
 
-/** @throws ServiceError with a machine code, as the command `backtest walk-forward` */
+/** Chooses parameters in each training window, and tests them in the window that follows. */
 export async function walkForward(
   bot: BotSource,
   options: WalkForwardOptions,
 ): Promise<WalkForwardResult> {
+  checkOptions(walkForwardOptions, options);
   const { train, test, embargo, anchored = false, out } = options;
-  const { job, source, timeoutMs, memoryMb, ledger } = await prepareBot(bot, options, {});
+  const { job, source, timeoutMs, memoryMb, counted, withFaults } = await prepareBot(
+    bot,
+    options,
+    {},
+  );
   const directory = out === undefined ? undefined : resolve(out);
   if (directory !== undefined) await prepareDirectory(directory);
   const walk = await runWalkForward(job, source, {
     ...limitsOf(options, memoryMb),
-    train: parseSpan(train),
-    test: parseSpan(test),
-    embargo: embargo === undefined ? undefined : parseSpan(embargo),
+    train: inOption('train', () => parseSpan(train)),
+    test: inOption('test', () => parseSpan(test)),
+    embargo: embargo === undefined ? undefined : inOption('embargo', () => parseSpan(embargo)),
     anchored,
     search: requestOf(options),
     timeoutMs,
     directory,
-    count: (window, ended) => ledger.record(window, 'walk-forward', ended),
+    count: (window, ended) => counted.record(window, 'walk-forward', ended),
     onProgress: options.onProgress,
   });
-  const outcome = walkForwardOutcome(walk, [], ledger.capture(job)([]));
+  const { tests, document } = walkForwardOutcome(walk, [], counted.capture(job)([]).trials);
+  const outcome = { tests, document: { ...document, findings: withFaults(document.findings) } };
   if (directory !== undefined) await writeWalkForward(directory, walk, outcome);
   return { document: outcome.document, ...columnsOf(walk.result) };
+}
+
+/** Result of `robustness`. */
+export interface RobustnessResult extends RobustnessDocument {
+  /** Absent if all trials are counted. */
+  readonly findings?: readonly Finding[];
+}
+
+/**
+ * Tests whether the result of a bot, or of the best of the given parameters, is luck, and how much it
+ * depends on exact conditions.
+ */
+export async function robustness(
+  bot: BotSource,
+  options: RobustnessOptions = {},
+): Promise<RobustnessResult> {
+  checkOptions(robustnessOptions, options);
+  const { seed = 1, blocks = 16, permutations = 1000, params = {}, out } = options;
+  const { job, source, timeoutMs, memoryMb, counted, withFaults } = await prepareBot(
+    bot,
+    options,
+    {},
+  );
+  const directory = out === undefined ? undefined : resolve(out);
+  const search = requestOf({ ...options, params }, seed);
+  const plan = planRobustness(job, { search, seed, blocks }, timeoutMs);
+  if (directory !== undefined) await prepareDirectory(directory);
+  const lockWith = counted.capture(job);
+  const tested = await testRobustness(plan, source, {
+    ...limitsOf(options, memoryMb),
+    directory,
+    permutations,
+    assertions: [],
+    count: (ended) => counted.record(job, 'robustness', ended),
+    onProgress: options.onProgress,
+  });
+  const document: RobustnessDocument = {
+    ...tested,
+    lock: lockWith(plan.search.results.inOrder()),
+    holdout: counted.useHoldout(job),
+  };
+  if (directory !== undefined) await writeRobustness(directory, document);
+  const findings = withFaults([]);
+  return findings.length === 0 ? document : { ...document, findings };
 }
 
 interface PreparedBot {
@@ -198,15 +254,18 @@ interface PreparedBot {
   readonly source: StrategySource;
   readonly timeoutMs: number;
   readonly memoryMb: number;
-  readonly ledger: TrialLedger;
+  readonly counted: CountedTrials;
+  /** Adds a finding if trials are not counted. */
+  readonly withFaults: (findings: readonly Finding[]) => readonly Finding[];
 }
 
 async function prepareBot(
   bot: BotSource,
   options: BotOptions,
-  params: NonNullable<BacktestOptions['params']>,
+  params: Readonly<Record<string, ParamValue>>,
 ): Promise<PreparedBot> {
   const { from, to, holdout, directory = '.', timeoutSeconds = 30, memoryMb = 1024 } = options;
+  options.signal?.throwIfAborted();
   const home =
     options.home ?? process.env['SERVICE_LOCAL_HOME'] ?? join(homedir(), '.service-local');
   const timeoutMs = timeoutSeconds * 1000;
@@ -219,32 +278,44 @@ async function prepareBot(
     isFile ? undefined : JSON.stringify(bot),
   );
   const { job } = await prepare(loaded, { catalogueDir: join(home, 'catalogue'), assertions: [] });
+  const faults: Finding[] = [];
   const signals = await signalsOver(loaded.models, job.instruments, options.signal);
   return {
     job: { ...job, signals },
     source: strategySource(loaded),
     timeoutMs,
     memoryMb,
-    ledger: new TrialLedger(home),
+    counted: new CountedTrials(home, (fault) => faults.push(trialsNotCounted(fault))),
+    withFaults: (findings) => [...findings, ...faults].sort(bySeverity),
   };
 }
 
-function requestOf({ params, search, objective, where, prune }: SearchOptions): SearchRequest {
-  const axes = Object.entries(params).map(([name, values]): AxisText => {
-    return parseAxis(`${name}=${typeof values === 'string' ? values : values.join(',')}`);
-  });
-  const [first, ...others] = objective ?? ['sharpe'];
-  const goal: Goal = {
-    objectives: [parseObjective(first), ...others.map(parseObjective)],
-    constraints: (where ?? []).map(parseConstraint),
-  };
-  return { params: axes, method: search, goal, prune };
+function requestOf(
+  { params, search, objective = ['sharpe'], where = [], prune }: SearchOptions,
+  seed?: number,
+): SearchRequest {
+  const [first, ...others] = objective.map((text) =>
+    inOption('objective', () => parseObjective(text)),
+  );
+  const constraints = where.map((text) => inOption('where', () => parseConstraint(text)));
+  const goal: Goal = { objectives: [first!, ...others], constraints };
+  const method = searchMethodOf(search, seed);
+  return { params: Object.entries(params).map(axisOf), method, goal, prune };
+}
+
+function axisOf([name, choice]: readonly [string, ParamChoice]): AxisText {
+  return typeof choice === 'string'
+    ? inOption(`params.${name}`, () => parseAxisValues(name, choice))
+    : { name, texts: choice.map(String) };
 }
 
 /** Memory for indicators that trials share, MB. */
 const COLUMN_MB = 512;
 
-function limitsOf({ workers, signal }: SearchOptions, memoryMb: number) {
+function limitsOf(
+  { workers, signal }: Pick<SearchOptions, 'workers' | 'signal'>,
+  memoryMb: number,
+) {
   return { workers: workers ?? availableParallelism(), memoryMb, columnMb: COLUMN_MB, signal };
 }
 

@@ -1,4 +1,4 @@
-import { resolve } from 'node:path';
+import { basename, resolve } from 'node:path';
 import type { BenchmarkSeries, JobInstrument } from '../backtest/job.ts';
 import { ServiceError } from '../base/errors.ts';
 import { firstAtLeast } from '../base/sorted.ts';
@@ -43,5 +43,11 @@ export async function loadBenchmark(
     });
   }
   const during = sliceBars(bars, Math.min(first, last - 1), last);
-  return { name, bars: during, digest: barsDigest(during) };
+  const series = { bars: during, digest: barsDigest(during) };
+  return own ? { name, ...series } : { name: nameOf(name), source: name, ...series };
+}
+
+/** `catalog://QQQ` or `data/QQQ.csv.gz` → `QQQ` */
+function nameOf(source: string): string {
+  return basename(source).replace(/(\.(csv|parquet|gz))+$/i, '');
 }

@@ -41,10 +41,10 @@ export interface Bot {
   /** See `specHash`. */
   readonly hash: string;
   /**
-   * `data.to` as declared with the holdout, whose end it is. Another `to` for one run does not move the
-   * holdout.
+   * The spec that declares the holdout. A run with changed values, such as that of a proposal, keeps the
+   * holdout of this spec.
    */
-  readonly holdoutTo: string | undefined;
+  readonly declared: BotSpec;
   readonly strategy: Strategy;
   /** Runs the strategy outside this thread. */
   readonly execute?: Execute | undefined;
@@ -123,7 +123,7 @@ export function checkBot(
     document: document.value,
     spec,
     hash: specHash(document.value),
-    holdoutTo: spec.spec.data.to,
+    declared: spec,
     strategy,
     execute,
     declare,
@@ -188,12 +188,12 @@ function override(bot: Bot, { params, from, to, columns, repair, holdout }: Over
   const resolved = resolveParams(bot.strategy.params, given);
   const fault = resolved.problems[0];
   if (fault !== undefined) {
-    throw new ServiceError('usage', `--param ${fault.key}: ${fault.message}`, {
+    throw new ServiceError('usage', `parameter ${fault.key}: ${fault.message}`, {
       remedy: paramRemedy(fault, bot.strategy.params),
     });
   }
   const combination = combinationFault(bot.strategy, resolved.values);
-  if (combination !== undefined) throw new ServiceError('usage', `--param: ${combination}`);
+  if (combination !== undefined) throw new ServiceError('usage', `parameters: ${combination}`);
 
   const read = {
     ...(columns && { columns }),
@@ -205,25 +205,27 @@ function override(bot: Bot, { params, from, to, columns, repair, holdout }: Over
   const spec = botSpecSchema.safeParse(document);
   if (!spec.success) {
     const { path, message } = spec.error.issues[0]!;
-    throw new ServiceError('usage', `--${path.slice(2).join('.')}: ${message}`);
+    throw new ServiceError('usage', `${path.slice(2).join('.')}: ${message}`);
   }
   return {
     ...bot,
     document,
     spec: spec.data,
     hash: specHash(document),
-    holdoutTo: holdout === undefined ? bot.holdoutTo : spec.data.spec.data.to,
+    declared: holdout === undefined ? withEnd(spec.data, data.to) : spec.data,
     params: resolved.values,
   };
 }
 
+function withEnd({ spec, ...rest }: BotSpec, to: string | undefined): BotSpec {
+  return { ...rest, spec: { ...spec, data: { ...spec.data, to } } };
+}
+
 function paramRemedy({ key = '', code }: ParamProblem, declared: Params): string {
   if (code === 'invalid_param')
-    return `Change the value: --param ${key}=${declared[key]!.default}.`;
+    return `Change the value, for example to ${declared[key]!.default}.`;
   const near = closest(key, Object.keys(declared));
-  return near === undefined
-    ? 'Choose one of these parameters, or omit --param.'
-    : `Did you mean ${near}?`;
+  return near === undefined ? 'Choose one of these parameters.' : `Did you mean ${near}?`;
 }
 
 /**
@@ -234,7 +236,7 @@ function paramRemedy({ key = '', code }: ParamProblem, declared: Params): string
  * @throws ServiceError `invalid_spec` if the spec does not meet the strategy's requirements.
  */
 export function hostedBot(hosted: HostedSpec, own?: Strategy, declare?: DeclareIndicators): Bot {
-  const { document, spec, hash, holdoutTo, models } = hosted;
+  const { document, spec, hash, declared, models } = hosted;
   const code = codeOf(hosted.files);
   const { name, params } = spec.spec.strategy;
   const strategy = own ?? BUILT_IN_STRATEGIES.get(name!)!;
@@ -248,7 +250,7 @@ export function hostedBot(hosted: HostedSpec, own?: Strategy, declare?: DeclareI
     document,
     spec,
     hash,
-    holdoutTo,
+    declared,
     strategy,
     declare,
     strategyFiles: code && digestsOf(code),

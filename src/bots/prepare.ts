@@ -1,4 +1,5 @@
 import { dirname, resolve } from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
 import { gatesOfSpec } from '../backtest/gates.ts';
 import type { RunAssertion } from '../backtest/gates.ts';
 import type { BacktestJob, JobInstrument } from '../backtest/job.ts';
@@ -17,8 +18,9 @@ import { loadDataset, type Dataset } from '../market/load-dataset.ts';
 import { usesVolume } from './models/features.ts';
 import type { Model } from './models/model.ts';
 import { modelRuntime } from './models/runtime.ts';
+import { dataFiles } from './data-sources.ts';
 import type { Bot } from './load-bot.ts';
-import { engineConfig } from './spec.ts';
+import { engineConfig, type BotSpec } from './spec.ts';
 import { hasIndicators, historyNeedsOf } from './warm-up-need.ts';
 
 export interface PrepareOptions {
@@ -44,31 +46,52 @@ export interface Prepared {
  */
 export async function prepare(bot: Bot, options: PrepareOptions): Promise<Prepared> {
   const { job: whole, notes } = await readWhole(bot, options);
-  const { holdout, to } = bot.spec.spec.data;
-  if (holdout === undefined) return { job: whole, notes };
+  const period = bot.declared.spec.data.holdout;
+  if (period === undefined) return { job: whole, notes };
   const own = whole.instruments.map(({ bars }) => timesOf(bars));
-  const times = to === bot.holdoutTo ? own : await timesToHoldout(bot, options);
-  const job = keepHoldout(whole, holdout, times, options.opensHoldout ?? false);
+  const { times, barMs } = hasDeclaredData(bot)
+    ? { times: own, barMs: whole.barMs }
+    : await readDeclared(bot, options);
+  const job = keepHoldout(whole, period, { times, barMs, isOpen: options.opensHoldout ?? false });
   return {
     job,
     notes: [...notes, ...holdoutNotes(job, Math.max(...own.map((time) => time.at(-1)!)))],
   };
 }
 
-/** Times of the bars of each symbol up to the end of the holdout, for a run with another window. */
-function timesToHoldout(bot: Bot, options: PrepareOptions): Promise<Float64Array[]> {
-  const { load = loadDataset, catalogueDir } = options;
-  const { universe, data } = bot.spec.spec;
-  const { timeframe, columns, repair } = data;
-  return Promise.all(
-    universe.symbols.map(async (symbol) => {
-      const source = bot.data[symbol]!;
-      const { calendar } = universe;
-      const to = bot.holdoutTo;
-      const read = { source, catalogueDir, timeframe, calendar, to, columns, repair };
-      return timesOf((await load(read)).bars);
-    }),
+/** Whether a run reads the data that the spec of its holdout declares, except perhaps another start. */
+function hasDeclaredData({ spec, declared }: Bot): boolean {
+  const read = ({ spec: { universe, data } }: BotSpec) => [universe, { ...data, from: undefined }];
+  return isDeepStrictEqual(read(spec), read(declared));
+}
+
+/** Times of the bars that the spec of the holdout declares, for each symbol. */
+async function readDeclared(
+  { file, declared }: Bot,
+  { load = loadDataset, catalogueDir }: PrepareOptions,
+): Promise<{ readonly times: readonly Float64Array[]; readonly barMs: number }> {
+  const { universe, data } = declared.spec;
+  const { timeframe, to, columns, time_format: timeFormat, repair } = data;
+  const sources = dataFiles(declared, dirname(resolve(file)));
+  const { calendar } = universe;
+  const datasets = await Promise.all(
+    universe.symbols.map((symbol) =>
+      load({
+        source: sources[symbol]!,
+        catalogueDir,
+        timeframe,
+        calendar,
+        to,
+        columns,
+        timeFormat,
+        repair,
+      }),
+    ),
   );
+  return {
+    times: datasets.map(({ bars }) => timesOf(bars)),
+    barMs: datasets[0]!.timeframe.ms,
+  };
 }
 
 function timesOf({ time, length }: Bars): Float64Array {
@@ -87,7 +110,7 @@ async function readWhole(bot: Bot, options: PrepareOptions): Promise<Prepared> {
   const warmUpDigests: Record<string, string> = {};
   const notes = new Map<string, readonly string[]>();
   for (const symbol of universe.symbols) {
-    const { timeframe, from, to, columns, repair } = data;
+    const { timeframe, from, to, columns, time_format: timeFormat, repair } = data;
     const dataset = await load({
       source: bot.data[symbol]!,
       catalogueDir: options.catalogueDir,
@@ -96,6 +119,7 @@ async function readWhole(bot: Bot, options: PrepareOptions): Promise<Prepared> {
       from,
       to,
       columns,
+      timeFormat,
       repair,
       warmUp: hasIndicators(bot),
     });

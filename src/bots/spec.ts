@@ -97,6 +97,12 @@ export const dataSchema = z
         'Last part of the data that runs leave out, such as 1y; backtest --open-holdout includes it.',
       ),
     columns: columnsSchema.optional(),
+    time_format: text(100)
+      .regex(/%/, 'must be a format as for strptime, such as %m/%d/%Y')
+      .optional()
+      .describe(
+        'Format of the times in the file, as for strptime, such as %m/%d/%Y. A date and a time in two columns are joined by a space. Default: ISO 8601, or numbers since 1970.',
+      ),
     repair: z
       .literal('drop')
       .optional()

@@ -7,6 +7,7 @@ import {
   type History,
   type HistoryNeed,
 } from '../engine/history-need.ts';
+import type { BarKind } from '../engine/series/coarse-bars.ts';
 import type { DeclaredIndicator } from '../engine/series/series-graph.ts';
 import { barsOf } from '../engine/series/warm-up.ts';
 import { formatTime } from '../market/bar-time.ts';
@@ -92,7 +93,7 @@ export function warmUpReport(
     given,
     ...(longer.length > 0 && { longer }),
     ...(needs.some(isShort) && start !== undefined && { earliest_from: formatTime(start) }),
-    indicators: declared.map((indicator) => needOf(indicator, barMs)),
+    indicators: declared.map((indicator) => needOf(indicator, barMs, kind)),
   };
 }
 
@@ -100,13 +101,17 @@ function isShort({ needed, given }: HistoryNeed): boolean {
   return Object.values(given).some((count) => count < needed);
 }
 
-function needOf({ label, timeframe, warmUp }: DeclaredIndicator, barMs: number): IndicatorNeed {
+function needOf(
+  { label, timeframe, warmUp }: DeclaredIndicator,
+  barMs: number,
+  { calendar }: BarKind,
+): IndicatorNeed {
   const ms = lengthOf(timeframe, barMs);
-  const settled = barsOf(warmUp.settled, ms);
+  const settled = barsOf(warmUp.settled, ms, calendar);
   return {
     indicator: label,
     ...(timeframe !== '' && { timeframe }),
-    ready: barsOf(warmUp.ready, ms),
+    ready: barsOf(warmUp.ready, ms, calendar),
     settled: Number.isFinite(settled) ? settled : null,
   };
 }

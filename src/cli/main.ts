@@ -77,17 +77,15 @@ export async function run(
     };
     // Only the answer goes to stdout. What a strategy logs goes to stderr.
     Object.assign(console, new Console(io.stderr));
-    const {
-      data,
-      failure,
-      exitCode = 0,
-      show,
-      stream,
-    } = await verb.run(context, invocation.args, invocation.options);
+    const answer = await verb.run(context, invocation.args, invocation.options);
 
-    if (json && stream) await writeLinesOf(io, stream);
-    else if (json) writeDocument(io, data);
-    else await show(makeOutput(io.stdout, await makeStyle(wantsColor(color, io.env, io.stdout))));
+    if (json && answer.stream) await writeLinesOf(io, answer.stream);
+    else if (json) writeDocument(io, answer.data);
+    else {
+      const style = await makeStyle(wantsColor(color, io.env, io.stdout));
+      await answer.show(makeOutput(io.stdout, style));
+    }
+    const { failure, exitCode = 0 } = answer;
     if (!failure) return exitCode;
     await writeError(failure, color, io);
     return failure.exitCode;

@@ -1,7 +1,8 @@
 import { parseAxis } from '../backtest/search/axes.ts';
 import { HIGHEST_SHARPE, parseConstraint, parseObjective } from '../backtest/search/goal.ts';
 import type { Constraint, Goal, Objective } from '../backtest/search/goal.ts';
-import type { SearchMethod, SearchRequest } from '../backtest/search/plan-search.ts';
+import type { SearchRequest } from '../backtest/search/plan-search.ts';
+import { SAMPLING_DEFAULTS, type SearchMethod } from '../backtest/search/search-method.ts';
 import { ServiceError } from '../base/errors.ts';
 import { parseCountIn } from './parse-count.ts';
 
@@ -43,6 +44,9 @@ export const SEARCH_OPTIONS = {
     repeat: true,
     parse: parseConstraint,
   },
+} as const;
+
+export const PRUNE_OPTION = {
   prune: { description: 'end trials early if they rank low over the first part of the bars' },
 } as const;
 
@@ -53,11 +57,8 @@ interface SearchOptions {
   readonly seed: number | undefined;
   readonly objective: readonly Objective[];
   readonly where: readonly Constraint[];
-  readonly prune: boolean;
+  readonly prune?: boolean;
 }
-
-const DEFAULT_TRIALS = 100;
-const DEFAULT_SEED = 1;
 
 /** @throws ServiceError `usage` for options that exclude each other, or without a parameter */
 export function searchRequestOf(options: SearchOptions): SearchRequest {
@@ -75,7 +76,11 @@ export function searchRequestOf(options: SearchOptions): SearchRequest {
   const method: SearchMethod =
     search === 'grid'
       ? { kind: search }
-      : { kind: search, trials: trials ?? DEFAULT_TRIALS, seed: seed ?? DEFAULT_SEED };
+      : {
+          kind: search,
+          trials: trials ?? SAMPLING_DEFAULTS.trials,
+          seed: seed ?? SAMPLING_DEFAULTS.seed,
+        };
   return { params: param, method, goal: goalOf(options), prune };
 }
 

@@ -1,6 +1,7 @@
 import { describeLuck } from '../backtest/ledger/describe-luck.ts';
 import type { Conventions, Finding, Gate, Summary } from '../backtest/summary.ts';
 import { shownFigures } from '../backtest/search/goal.ts';
+import { describeTrials, whyNotDeflated } from '../backtest/search/describe-trials.ts';
 import type { SweepDocument } from '../backtest/search/sweep-document.ts';
 import { formatCountOf, formatPercent, formatRatio, NO_VALUE } from '../base/format.ts';
 import { formatFigure, readFigure } from '../base/format-figure.ts';
@@ -63,7 +64,7 @@ export function showSweep(out: Output, document: SweepDocument, top: number): vo
   const { bot, window, search, axes, results, findings } = document;
   const { trials, deflated_sharpe: deflated } = document;
   out.line(`${out.style.bold(bot.name)}  ${formatWindow(window)}`);
-  out.line(formatTrialCounts(trials));
+  out.line(describeTrials(trials));
   for (const { reason, count } of trials.skipped_because) {
     out.line(`  ${formatCountOf(count, 'combination')} skipped: ${reason}`);
   }
@@ -88,9 +89,7 @@ export function showSweep(out: Output, document: SweepDocument, top: number): vo
   );
   out.line();
   if (deflated === null) {
-    const reason =
-      trials.done < trials.total ? 'not all trials are done' : 'too few trials have a Sharpe ratio';
-    out.line(`There is no deflated Sharpe ratio: ${reason}.`);
+    out.line(`There is no deflated Sharpe ratio: ${whyNotDeflated(document)}.`);
   } else {
     out.line(
       `Deflated Sharpe ratio of the best trial: ${formatPercent(deflated.probability)}, the probability that its Sharpe ` +
@@ -99,17 +98,6 @@ export function showSweep(out: Output, document: SweepDocument, top: number): vo
     );
   }
   showFindings(out, findings);
-}
-
-function formatTrialCounts(trials: SweepDocument['trials']): string {
-  const { total, done, failed, pruned, excluded, skipped } = trials;
-  return [
-    `${done} of ${total} trials`,
-    ...(skipped > 0 ? [`${formatCountOf(skipped, 'invalid combination')} skipped`] : []),
-    ...(pruned > 0 ? [`${pruned} pruned`] : []),
-    ...(excluded > 0 ? [`${excluded} excluded by --where`] : []),
-    ...(failed > 0 ? [`${failed} failed`] : []),
-  ].join(', ');
 }
 
 export function showGates(out: Output, gates: readonly Gate[]): void {

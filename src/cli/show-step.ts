@@ -1,7 +1,15 @@
 import { COMMANDS } from '../backtest/step/commands.ts';
 import type { StepState } from '../backtest/step/stepped-run.ts';
 import type { Reply } from '../backtest/step/stepper.ts';
-import { formatFacts, formatMoney, formatNumber, formatPercent, NO_VALUE } from '../base/format.ts';
+import {
+  formatFacts,
+  formatMoney,
+  formatNumber,
+  formatPercent,
+  formatPrice,
+  formatQuantity,
+  NO_VALUE,
+} from '../base/format.ts';
 import type { Output } from './output.ts';
 
 const MOST_EVENTS = 10;
@@ -35,13 +43,29 @@ function showState(
   const account = `cash ${formatMoney(cash)}  equity ${formatMoney(equity)}`;
   out.line(`account: ${account}  drawdown ${formatPercent(drawdown)}`);
   for (const { seq: _seq, time: _time, kind: _kind, order, ...rest } of working) {
-    out.line(`working: order ${order}  ${formatFacts(rest).join('  ')}`);
+    out.line(`working: order ${order}  ${formatEvent(rest)}`);
   }
   if (events.length > MOST_EVENTS) out.line(`${events.length - MOST_EVENTS} earlier events`);
   for (const { seq, time: _time, kind, ...rest } of events.slice(-MOST_EVENTS)) {
-    out.line(`event ${seq}: ${kind}  ${formatFacts(rest).join('  ')}`);
+    out.line(`event ${seq}: ${kind}  ${formatEvent(rest)}`);
   }
-  if (finished) out.line('end of the run: quit writes the results');
+  if (finished) out.line('end of the run: next or quit writes the results');
+}
+
+const FORMATS: Readonly<Record<string, (value: number) => string>> = {
+  ...Object.fromEntries(
+    ['cash', 'fee', 'slippage', 'equity', 'required'].map((name) => [name, formatMoney]),
+  ),
+  ...Object.fromEntries(['price', 'reference', 'limit', 'stop'].map((name) => [name, formatPrice])),
+  quantity: formatQuantity,
+  position: formatQuantity,
+};
+
+function formatEvent(facts: object): string {
+  const texts = Object.entries(facts).map(([name, value]: [string, unknown]) => {
+    return [name, typeof value === 'number' ? (FORMATS[name] ?? formatNumber)(value) : value];
+  });
+  return formatFacts(Object.fromEntries(texts) as object).join('  ');
 }
 
 function formatValues(values: Readonly<Record<string, number | null>>): string {

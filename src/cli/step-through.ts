@@ -4,12 +4,14 @@ import { createInterface } from 'node:readline';
 import type { Outcome } from '../backtest/backtest.ts';
 import type { BacktestJob } from '../backtest/job.ts';
 import { removeOldResult, writeRun } from '../backtest/run-files.ts';
-import { parseCommand } from '../backtest/step/commands.ts';
+import { type Command, parseCommand } from '../backtest/step/commands.ts';
 import { SteppedRun } from '../backtest/step/stepped-run.ts';
 import { Stepper, type Reply } from '../backtest/step/stepper.ts';
 import type { Summary } from '../backtest/summary.ts';
 import { ServiceError } from '../base/errors.ts';
+import { gateFailure } from './gate-failure.ts';
 import type { Output } from './output.ts';
+import { showSummary } from './show-backtest.ts';
 import { showHelp, showReply } from './show-step.ts';
 import type { Answer, Context } from './verb.ts';
 
@@ -20,7 +22,7 @@ export type StepDocument =
 
 /**
  * Walks through a finished run by commands on standard input, one per line. An empty line on a terminal
- * repeats the command before it.
+ * repeats the command before it. Going forward from the last step ends it, as `quit` does.
  *
  * @param out prints the replies
  * @returns whether the last step was reached
@@ -46,7 +48,7 @@ async function* stepThrough(
     else if (!context.interactive) continue;
     try {
       const command = parseCommand(last);
-      if (command.kind === 'quit') break;
+      if (command.kind === 'quit' || (stepper.isFinished && goesForward(command))) break;
       if (command.kind !== 'help') yield show(stepper.take(command));
       else if (out !== undefined) showHelp(out);
     } catch (error) {
@@ -62,9 +64,13 @@ async function* stepThrough(
   return stepper.isFinished;
 }
 
+function goesForward({ kind }: Command): boolean {
+  return kind === 'next' || kind === 'until' || kind === 'continue';
+}
+
 /**
  * Answer of `backtest --step`: replies to commands and, if the end of the run was reached, the summary
- * after its files are written. Otherwise nothing is written.
+ * after its files are written. Otherwise nothing is written, and no gate is evaluated.
  */
 export function stepAnswer(
   context: Context,
@@ -72,8 +78,8 @@ export function stepAnswer(
   outcome: Outcome,
   { directory, hasEquityCsv }: { readonly directory: string; readonly hasEquityCsv: boolean },
 ): Answer {
+  let isFinished = false;
   const step = async function* (out?: Output): AsyncGenerator<StepDocument | Summary> {
-    let isFinished = false;
     try {
       isFinished = yield* stepThrough(context, job, outcome, out);
     } finally {
@@ -82,7 +88,13 @@ export function stepAnswer(
     if (!isFinished) return;
     await removeOldResult(join(directory, 'summary.json'));
     const { summary, report } = await writeRun(directory, job, outcome, { hasEquityCsv });
-    out?.line(`report: ${report}`);
+    if (out !== undefined) {
+      out.line();
+      showSummary(out, summary);
+      out.line();
+      out.line(`files: ${directory}`);
+      out.line(`report: ${report}`);
+    }
     yield summary;
   };
   return {
@@ -90,6 +102,9 @@ export function stepAnswer(
     stream: step(),
     async show(out) {
       for await (const _document of step(out));
+    },
+    get failure() {
+      return isFinished ? gateFailure(outcome.summary) : undefined;
     },
   };
 }

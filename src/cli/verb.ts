@@ -128,7 +128,7 @@ export interface Answer {
   readonly stream?: AsyncIterable<unknown> | undefined;
   /** Prints the same for a person; if there is a stream, until it ends. */
   readonly show: (out: Output) => void | Promise<void>;
-  /** Printed on stderr after the data; its code decides the exit code. */
+  /** Printed on stderr after the data or the stream; its code decides the exit code. Read only then. */
   readonly failure?: ServiceError | undefined;
   /** Exit code if there is no failure; default 0. */
   readonly exitCode?: number;

@@ -1,4 +1,5 @@
 /** Sweeps as tools run them: starts the runs of a grid and builds the table of results. */
+import type { Summary } from '../backtest/summary.ts';
 import { ServiceError } from '../base/errors.ts';
 import { at } from './call-api.ts';
 import { chooseTask, figuresOf, isOpen, waitForTask } from './runs.ts';
@@ -62,6 +63,9 @@ export async function sweepTable(
       task_id,
       params: task.input.params ?? {},
       status: task.status,
+      started_at: task.started_at,
+      ended_at: task.ended_at,
+      earlier: (result as Pick<Summary, 'lock'> | undefined)?.lock.trials,
       ...(figures && { figures }),
     });
     const done = trials.filter((trial) => !isOpen(trial)).length;

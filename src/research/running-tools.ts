@@ -72,7 +72,7 @@ export const RUNNING_TOOLS: readonly Tool[] = [
   defineTool({
     name: 'run_sweep',
     title: 'Sweep parameters',
-    description: `Runs a backtest of a version of the bot for every combination of the given values (at most ${MOST_COMBINATIONS}), and waits for the results. Returns a table with the best run first, and the deflated Sharpe ratio of the run with the highest Sharpe ratio, which accounts for the number of combinations tried. It does not change the bot.`,
+    description: `Runs a backtest of a version of the bot for every combination of the given values (at most ${MOST_COMBINATIONS}), and waits for the results. Returns a table with the best run first, and the deflated Sharpe ratio of the run with the highest Sharpe ratio, which accounts for all trials of the strategy on these data that the server has counted, by any user or agent. It runs the whole grid: there is no random or guided search, and no pruning. It does not change the bot.`,
     scope: 'write',
     bot: 'required',
     reaches: ['POST /bots/{bot_ref}/backtest', CANCEL, ...OWN_TASK, ...OF_RUNS],
@@ -105,7 +105,7 @@ export const RUNNING_TOOLS: readonly Tool[] = [
     name: 'read_sweep',
     title: 'Read a sweep',
     description:
-      'Returns the table of run_sweep again, for the task_ids that it returned: after an unfinished sweep, or to sort by another metric. The deflated Sharpe ratio is correct only if all runs of the sweep are given.',
+      'Returns the table of run_sweep again, for the task_ids that it returned: after an unfinished sweep, or to sort by another metric. The deflated Sharpe ratio is that of the best of the given runs, and accounts for the trials that the server had counted when the last of them started.',
     scope: 'read',
     bot: 'optional',
     reaches: [...OWN_TASK, ...OF_RUNS],

@@ -20,6 +20,8 @@ export interface TaskAnswer {
   readonly task_id: string;
   readonly bot_id: string;
   readonly status: string;
+  readonly started_at: string | null;
+  readonly ended_at: string | null;
   readonly progress?: { readonly done: number; readonly total: number | null };
   readonly input: { readonly params?: Params; readonly patch?: unknown };
 }

@@ -1,6 +1,6 @@
 import { deflatedSharpe } from '../backtest/deflated-sharpe.ts';
 import { returnsOf, sampleEquity } from '../backtest/returns.ts';
-import type { Summary } from '../backtest/summary.ts';
+import type { EarlierTrials, Summary } from '../backtest/summary.ts';
 import { ServiceError } from '../base/errors.ts';
 import type { RunFigure } from '../base/run-figure.ts';
 import { RUN_FIGURES } from '../base/run-figures.ts';
@@ -39,6 +39,10 @@ export interface Trial {
   readonly params: Params;
   readonly status: string;
   readonly figures?: Readonly<Record<string, number>>;
+  readonly started_at: string | null;
+  readonly ended_at: string | null;
+  /** Trials in the ledger of the server when the run started. */
+  readonly earlier?: EarlierTrials | undefined;
 }
 
 /** Paths of the figures for which a lower value is better. */
@@ -59,9 +63,31 @@ export function ranked(trials: readonly Trial[], metric: string): Trial[] {
 }
 
 /**
+ * Returns the trials in the ledger at the start of the run that found most of them, and the trials of
+ * the sweep that were not yet in the ledger, such as that run itself. A repeated trial that ran at the
+ * same time counts twice.
+ */
+function countedTrials(trials: readonly Trial[]): {
+  readonly earlier?: EarlierTrials | undefined;
+  readonly others: readonly Trial[];
+} {
+  const last = trials.reduce((a, b) =>
+    (b.earlier?.count ?? -1) > (a.earlier?.count ?? -1) ? b : a,
+  );
+  const { earlier, started_at } = last;
+  if (earlier === undefined || started_at === null) return { others: trials };
+  const others = trials.filter(
+    (trial) => trial === last || (trial.ended_at !== null && trial.ended_at > started_at),
+  );
+  return { earlier, others };
+}
+
+/**
  * Computes the deflated Sharpe ratio of the trial with the highest Sharpe ratio, from the equity of its
- * run. Returns null if no trial has a Sharpe ratio or the run is too long to read its equity.
+ * run and all trials on these data in the ledger of the server.
+ *
  * @param trials all trials of the sweep, after each has ended.
+ * @returns null if no trial has a Sharpe ratio, or the run is too long to read its equity.
  */
 export async function deflatedSharpeOf(
   ask: Ask,
@@ -85,10 +111,12 @@ export async function deflatedSharpeOf(
     equity: Float64Array.from(rows, (row) => Number(row['equity'])),
     initialCash: equity.start,
   };
+  const { earlier, others } = countedTrials(trials);
   const judged = deflatedSharpe(
     returnsOf(sampleEquity(curve, conventions.sampling)),
-    trials.map(({ figures }) => figures?.[SHARPE] ?? null),
+    others.map(({ figures }) => figures?.[SHARPE] ?? null),
     conventions.periods_per_year,
+    earlier,
   );
   return judged === undefined ? null : { task_id, ...judged };
 }

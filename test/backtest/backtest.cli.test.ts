@@ -141,7 +141,11 @@ describe('a result', () => {
         .toSorted(),
     );
     expect(document.profile?.name).toBe('quantstats');
-    expect(document.benchmark).toMatchObject({ name: SP500, data: document.lock.data['SPX'] });
+    expect(document.benchmark).toMatchObject({
+      name: 'sp500-daily',
+      source: SP500,
+      data: document.lock.data['SPX'],
+    });
     const sha256 = (name: string): string =>
       createHash('sha256')
         .update(readFileSync(join(out, name)))
@@ -216,7 +220,7 @@ describe('data that need read options', () => {
     const file = dirty('dirty');
     const refused = await inProcess(['backtest', file]);
     expect(refused.code).toBe(3);
-    expect(refused.stderr).toContain('leave them out with --repair drop (data.repair: drop)');
+    expect(refused.stderr).toContain('leave them out with data.repair: drop in the bot');
     const { code, document, stderr } = await backtest(file, '--repair', 'drop');
     expect(code).toBe(0);
     expect(document.window.bars).toBe(398);
@@ -499,7 +503,7 @@ describe('bad input', () => {
     expect(misspelled.stderr).toContain('\n→ Did you mean fast?\n');
     const text = await inProcess(['backtest', SMA, '-p', 'fast=abc']);
     expect(text.stderr).toMatch(
-      /--param fast: must be a number.*\n→ Change the value: --param fast=\d+\.\n/,
+      /parameter fast: must be a number.*\n→ Change the value, for example to \d+\.\n/,
     );
   });
 

@@ -53,6 +53,7 @@ function found({ equity = EQUITY, run: changes, ...rest }: Overrides = {}): Find
     },
     ambiguousBars: 0,
     marginCalls: 0,
+    cappedTargets: { count: 0, since: undefined },
     ruinedAt: undefined,
     ...changes,
   };
@@ -144,6 +145,18 @@ describe('findings', () => {
   it('report margin calls', () => {
     expect(found({ run: { marginCalls: 2 } })).toMatchObject([
       { code: 'margin_call', severity: 'critical', evidence: { margin_calls: 2 } },
+    ]);
+  });
+
+  it('report targets above the leverage of the account once, with the first time', () => {
+    const cappedTargets = { count: 3, since: day(7) };
+    expect(found({ run: { cappedTargets } })).toMatchObject([
+      {
+        code: 'capped_targets',
+        severity: 'warning',
+        issue: expect.stringMatching(/^3 targets .* first at 2024-01-08T00:00:00.000Z\.$/),
+        evidence: { targets: 3, first: '2024-01-08T00:00:00.000Z' },
+      },
     ]);
   });
 

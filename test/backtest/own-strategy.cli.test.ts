@@ -224,7 +224,7 @@ describe('a strategy that allocates memory endlessly', () => {
       code: 'strategy_failed',
       reason: 'out_of_memory',
       message: 'the strategy exceeded its memory limit of 128 MB',
-      remedy: expect.stringContaining('--strategy-memory') as string,
+      remedy: expect.stringContaining('strategy_memory_mb') as string,
     });
   });
 

@@ -121,8 +121,8 @@ describe('overrides', () => {
   });
 
   it.each([
-    [{ params: { fst: '1' } }, /--param fst: unknown parameter/],
-    [{ params: { fast: '0' } }, /--param fast: must be at least 1/],
+    [{ params: { fst: '1' } }, /parameter fst: unknown parameter/],
+    [{ params: { fast: '0' } }, /parameter fast: must be at least 1/],
     [{ params: { fast: '90' } }, /fast must be below slow/],
     [{ from: '2001-02-30' }, /from "2001-02-30" is not a date/],
     [{ from: '2030-01-01' }, /from 2030-01-01 is after to 2020-04-17/],

@@ -2,6 +2,7 @@ import { expect, test } from 'vitest';
 import { exampleDocument } from '../../src/api/bots.ts';
 import { botSpecSchema, type BotSpec } from '../../src/bots/spec.ts';
 import { proposalProblems } from '../../src/research/proposal-problems.ts';
+import { TOOLS } from '../../src/research/tools.ts';
 
 function specWith(data: object): BotSpec {
   const document = exampleDocument('kept', 10);
@@ -30,3 +31,12 @@ test.each([{}, { to: '2016-06-01' }])(
     expect(proposalProblems(specWith({ to: '2015-01-01' }), specWith(data))).toEqual([]);
   },
 );
+
+test('no tool of an agent accepts the option that opens a holdout', () => {
+  for (const { name, input } of TOOLS) {
+    const { error } = input.safeParse({ open_holdout: true });
+    expect(error?.issues, name).toContainEqual(
+      expect.objectContaining({ code: 'unrecognized_keys', keys: ['open_holdout'] }),
+    );
+  }
+});

@@ -33,13 +33,16 @@ const LINE_FEED = 10;
  */
 export class LedgerFile {
   readonly path: string;
+  readonly #chunkBytes: number;
   /** Complete lines that were read; undefined for one that is not JSON. */
   #lines: (LedgerEntry | undefined)[] = [];
   /** End of these lines in the file, bytes. */
   #end = 0;
 
-  constructor(path: string) {
+  /** @param chunkBytes maximum number of bytes in one read; Node allows less than 2 GiB */
+  constructor(path: string, chunkBytes = 2 ** 26) {
     this.path = path;
+    this.#chunkBytes = chunkBytes;
   }
 
   /** Reads the complete entries. A missing file has none. */
@@ -92,14 +95,27 @@ export class LedgerFile {
       this.#lines = [];
       this.#end = 0;
     }
-    const bytes = Buffer.alloc(size - this.#end);
-    const count = readSync(file, bytes, 0, bytes.length, this.#end);
-    const complete = bytes.subarray(0, bytes.lastIndexOf(LINE_FEED, count - 1) + 1);
-    this.#end += complete.length;
-    // Decoded by line, because a whole ledger may be longer than the longest string.
-    for (let start = 0; start < complete.length;) {
-      const end = complete.indexOf(LINE_FEED, start);
-      this.#lines.push(parseEntry(complete.toString('utf8', start, end)));
+    /** Bytes after the last complete line. */
+    let rest = Buffer.alloc(0);
+    while (this.#end + rest.length < size) {
+      const at = this.#end + rest.length;
+      const chunk = Buffer.alloc(Math.min(this.#chunkBytes, size - at));
+      const count = readSync(file, chunk, 0, chunk.length, at);
+      if (count === 0) return;
+      const bytes = Buffer.concat([rest, chunk.subarray(0, count)]);
+      const used = this.#addLines(bytes);
+      this.#end += used;
+      rest = bytes.subarray(used);
+    }
+  }
+
+  /** Adds the complete lines of the bytes, and returns their length. */
+  #addLines(bytes: Buffer): number {
+    let start = 0;
+    for (;;) {
+      const end = bytes.indexOf(LINE_FEED, start);
+      if (end < 0) return start;
+      this.#lines.push(parseEntry(bytes.toString('utf8', start, end)));
       start = end + 1;
     }
   }

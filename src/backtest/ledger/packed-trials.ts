@@ -30,7 +30,8 @@ export function packTrials(trials: ReadonlyMap<string, number | null>): PackedTr
   let at = 0;
   for (const [key, sharpe] of trials) {
     bytes.write(key, at, 'hex');
-    bytes.writeDoubleLE(sharpe ?? Number.NaN, at + KEY_BYTES);
+    // Databases differ in whether they keep the sign of −0, so −0 becomes 0.
+    bytes.writeDoubleLE(sharpe === null ? Number.NaN : sharpe + 0, at + KEY_BYTES);
     at += TRIAL_BYTES;
   }
   return bytes.toString('base64');

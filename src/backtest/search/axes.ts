@@ -41,14 +41,27 @@ export const MAX_TRIALS = 2_000_000;
  * @throws ServiceError `usage`
  */
 export function parseAxis(text: string): AxisText {
+  const [, name, , given] = /^([A-Za-z_]\w*)(=(.+))?$/.exec(text) ?? [];
+  if (name === undefined) {
+    throw new ServiceError(
+      'usage',
+      `parameter ${JSON.stringify(text)}: not of the form NAME=VALUES`,
+      {
+        remedy:
+          'Write NAME=VALUE, NAME=A,B,C, NAME=FROM:TO:STEP, NAME=FROM:TO or NAME=FROM:TO:log.',
+      },
+    );
+  }
+  return given === undefined ? { name } : parseAxisValues(name, given);
+}
+
+/** Parses the values of a parameter, such as `5:50:5`. @throws ServiceError `usage` as `parseAxis` */
+export function parseAxisValues(name: string, given: string): AxisText {
   const reject = (what: string): never => {
-    throw new ServiceError('usage', `parameter ${JSON.stringify(text)}: ${what}`, {
-      remedy: 'Write NAME=VALUE, NAME=A,B,C, NAME=FROM:TO:STEP, NAME=FROM:TO or NAME=FROM:TO:log.',
+    throw new ServiceError('usage', `parameter ${JSON.stringify(`${name}=${given}`)}: ${what}`, {
+      remedy: 'Write the values as A,B,C, FROM:TO:STEP, FROM:TO or FROM:TO:log.',
     });
   };
-  const [, name, , given] = /^([A-Za-z_]\w*)(=(.+))?$/.exec(text) ?? [];
-  if (name === undefined) return reject('not of the form NAME=VALUES');
-  if (given === undefined) return { name };
   if (!given.includes(':')) return { name, texts: given.split(',') };
 
   const parts = given.split(':');

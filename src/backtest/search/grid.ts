@@ -88,7 +88,7 @@ export function gridOf(strategy: Strategy, base: ParamValues<Params>, axes: read
   const lists = axes.map((axis) => {
     if ('values' in axis) return axis;
     throw new ServiceError('usage', `a grid needs a step for ${axis.name}`, {
-      remedy: `Write ${axis.name}=${axis.from}:${axis.to}:STEP, or choose --search random or tpe.`,
+      remedy: `Write ${axis.name}=${axis.from}:${axis.to}:STEP, or choose a random or TPE search.`,
     });
   });
   const total = sizeOf(lists);

@@ -10,17 +10,9 @@ import { gridOf } from './grid.ts';
 import { partsOf } from './pruning.ts';
 import { SampledTrials } from './sampled-trials.ts';
 import { TrialResults } from './trial-results.ts';
+import type { SearchMethod } from './search-method.ts';
 import type { TrialSource } from './trial-source.ts';
 import type { TrialSetup } from './trial.ts';
-
-export type SearchMethod =
-  | { readonly kind: 'grid' }
-  | {
-      readonly kind: 'random' | 'tpe';
-      readonly trials: number;
-      /** Whole number below 2^32. */
-      readonly seed: number;
-    };
 
 export interface SearchRequest {
   readonly params: readonly AxisText[];
@@ -69,16 +61,11 @@ export function planSearch(
       remedy: `Give at most two objectives, or run at most ${MAX_COMPARED} trials.`,
     });
   }
-  const times = mergeTimes(job.instruments.map(({ bars }) => bars));
-  const conventions = conventionsFor(times, { barMs: job.barMs });
-  const setupOf = ({ instruments, signals, config }: BacktestJob): TrialSetup => ({
-    instruments: instruments.map(({ symbol, bars, warmUp }) => ({ symbol, bars, warmUp })),
-    signals,
-    config,
-    conventions,
-    timeoutMs,
-  });
-  const parts = prune ? partsOf(job).map(setupOf) : [];
+  const setup = setupOf(job, timeoutMs);
+  const { conventions } = setup;
+  const parts = prune
+    ? partsOf(job).map((part) => ({ ...setupOf(part, timeoutMs), conventions }))
+    : [];
   const isGuided = method.kind === 'tpe' || prune;
   return {
     job,
@@ -86,7 +73,7 @@ export function planSearch(
     method,
     goal,
     trials,
-    setup: setupOf(job),
+    setup,
     parts,
     // If the goal only ranks the results, searches with different goals share their trials.
     digest: canonicalDigest({
@@ -101,6 +88,21 @@ export function planSearch(
   };
 }
 
+/** Returns the inputs of trials over the bars of a job. */
+export function setupOf(
+  { instruments, signals, config, barMs }: BacktestJob,
+  timeoutMs: number,
+): TrialSetup {
+  const times = mergeTimes(instruments.map(({ bars }) => bars));
+  return {
+    instruments: instruments.map(({ symbol, bars, warmUp }) => ({ symbol, bars, warmUp })),
+    signals,
+    config,
+    conventions: conventionsFor(times, { barMs }),
+    timeoutMs,
+  };
+}
+
 /** The trials of a search from the first one, for another search. */
 export function trialsOf({
   job,
@@ -112,7 +114,7 @@ export function trialsOf({
   const most = MAX_SAMPLED[method.kind];
   if (method.trials > most) {
     throw new ServiceError('usage', `${method.trials} trials; at most ${most} are allowed`, {
-      remedy: `Run at most ${most} trials with --search ${method.kind}.`,
+      remedy: `Run at most ${most} trials of a ${method.kind} search.`,
     });
   }
   return new SampledTrials(job.strategy, job.params, axes, { ...method, goal });

@@ -1,4 +1,5 @@
 import { mergeTimes } from '../../engine/steps.ts';
+import { sharpeAtLength } from '../deflated-sharpe.ts';
 import type { BacktestJob } from '../job.ts';
 import { windowOf } from '../windows/window-of.ts';
 import type { Goal } from './goal.ts';
@@ -56,10 +57,30 @@ export function barsOf({ instruments }: Pick<TrialSetup, 'instruments'>): number
   return instruments.reduce((sum, { bars }) => sum + bars.length, 0);
 }
 
+interface Rungs {
+  readonly setup: TrialSetup;
+  readonly parts: readonly TrialSetup[];
+}
+
 /** Share of the bars over which the trials of a rung run. */
-export function shareOfBars(
-  { setup, parts }: { readonly setup: TrialSetup; readonly parts: readonly TrialSetup[] },
-  rung: number,
-): number {
+export function shareOfBars({ setup, parts }: Rungs, rung: number): number {
   return rung === parts.length ? 1 : barsOf(parts[rung]!) / barsOf(setup);
+}
+
+/**
+ * Returns the Sharpe ratio of an ended trial for the variance between trials, from which the deflated
+ * Sharpe ratio is computed (Bailey & López de Prado, 2014). The variance must not be that of trials
+ * selected by their ratio. In a pruned search, only the best trials run over all bars, and their ratios
+ * vary too little. The result is therefore the ratio at the first rung, converted to the length of all
+ * bars.
+ *
+ * @returns null if it is undefined or the trial failed
+ */
+export function unselectedSharpe(
+  search: Rungs & { readonly results: TrialResults },
+  index: number,
+): number | null {
+  const { results } = search;
+  const sharpe = results.hasFailed(index) ? Number.NaN : results.figure(index, 'sharpe', 0);
+  return Number.isNaN(sharpe) ? null : sharpeAtLength(sharpe, shareOfBars(search, 0));
 }

@@ -33,13 +33,13 @@ export async function runSearch(
   const workers = Math.max(1, Math.min(limits.workers, trials.generationSize ?? trials.capacity));
   const pool = new TrialPool(source, [...parts, setup], { ...limits, workers });
   const stopped = Promise.withResolvers<never>();
-  const saved = new SavedTrials(log, count, stopped.reject);
+  const saved = new SavedTrials(search, log, count, stopped.reject);
   const abort = (): void => stopped.reject(signal!.reason as Error);
   try {
     onProgress(results.done);
     signal?.throwIfAborted();
     signal?.addEventListener('abort', abort);
-    saved.countAgain(results.inOrder());
+    saved.countAgain();
     const run = runGenerations(search, pool, saved, () => onProgress(results.done));
     await Promise.race([run, stopped.promise]);
   } finally {
@@ -82,7 +82,7 @@ async function runGenerations(
 
 /** Ends the trials that do not continue after a rung, and returns the others. */
 function prune(
-  { trials, results, setup, parts, goal }: Search,
+  { results, setup, parts, goal }: Search,
   running: Uint32Array,
   rung: number,
   saved: SavedTrials,
@@ -94,7 +94,7 @@ function prune(
   for (const index of compared) {
     if (continues.has(index)) continue;
     results.prune(index, rung);
-    saved.countPruned(trials.trial(index));
+    saved.countPruned(index);
   }
   return survivors;
 }

@@ -1,6 +1,8 @@
 import type { ExecutedTrial } from '../ledger/packed-trials.ts';
 import type { TrialLog } from './trial-log.ts';
-import type { Trial, TrialResult } from './trial.ts';
+import type { TrialResult } from './trial.ts';
+import type { Search } from './plan-search.ts';
+import { unselectedSharpe } from './pruning.ts';
 
 /** Counts executed trials in a ledger. */
 export type CountTrials = (executed: readonly ExecutedTrial[]) => void;
@@ -14,6 +16,7 @@ const MOST_AT_ONCE = 10_000;
  * even if the process is killed. It counts in batches, because each ledger entry is written durably.
  */
 export class SavedTrials {
+  readonly #search: Search;
   readonly #log: TrialLog | undefined;
   readonly #count: CountTrials | undefined;
   readonly #onFailure: (error: unknown) => void;
@@ -23,32 +26,34 @@ export class SavedTrials {
 
   /** @param onFailure called with an error of a write that no caller waits for */
   constructor(
+    search: Search,
     log: TrialLog | undefined,
     count: CountTrials | undefined,
     onFailure: (error: unknown) => void,
   ) {
+    this.#search = search;
     this.#log = log;
     this.#count = count;
     this.#onFailure = onFailure;
   }
 
-  /** @param isEnd false for a trial that may run over more bars, or be pruned */
+  /** Logs a trial, and counts it unless it may run over more bars. The search has its result. */
   add(result: TrialResult, isEnd: boolean): void {
     this.#unlogged.push(result);
-    if (isEnd) this.#uncounted.push(executedTrial(result));
+    if (isEnd) this.#uncounted.push(this.#executedTrial(result.index));
     this.#saveSoon();
   }
 
-  /** Counts a logged trial that does not run over more bars. Its Sharpe ratio over all bars is unknown. */
-  countPruned({ params }: Pick<Trial, 'params'>): void {
-    this.#uncounted.push({ params, sharpe: null });
+  /** Counts a logged trial that does not run over more bars. */
+  countPruned(index: number): void {
+    this.#uncounted.push(this.#executedTrial(index));
     this.#saveSoon();
   }
 
   /** Counts trials of the log again, because an earlier count may have failed. A ledger counts each once. */
-  countAgain(ended: Iterable<TrialResult>): void {
-    for (const result of ended) {
-      this.#uncounted.push(executedTrial(result));
+  countAgain(): void {
+    for (const index of this.#search.results.ended) {
+      this.#uncounted.push(this.#executedTrial(index));
       if (this.#uncounted.length === MOST_AT_ONCE) this.save();
     }
   }
@@ -77,8 +82,9 @@ export class SavedTrials {
       this.#onFailure(error);
     }
   }
-}
 
-function executedTrial({ params, ...result }: TrialResult): ExecutedTrial {
-  return { params, sharpe: 'metrics' in result ? result.metrics.sharpe : null };
+  #executedTrial(index: number): ExecutedTrial {
+    const { params } = this.#search.trials.trial(index);
+    return { params, sharpe: unselectedSharpe(this.#search, index) };
+  }
 }

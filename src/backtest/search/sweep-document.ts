@@ -1,19 +1,19 @@
 import { join } from 'node:path';
-import { DAY } from '../../base/durations.ts';
-import { deflatedSharpe, sharpeAtLength } from '../deflated-sharpe.ts';
+import { deflatedSharpe } from '../deflated-sharpe.ts';
 import type { DeflatedSharpe } from '../deflated-sharpe.ts';
 import { execute } from '../execute.ts';
 import { writeText } from '../write-text.ts';
-import { windowBeyondData } from '../data-findings.ts';
-import { outsideFinding, shortWindow } from '../findings.ts';
 import { renderSweepReport } from '../report/sweep-report.ts';
 import { returnsOf, sampleEquity } from '../returns.ts';
 import type { Conventions, Finding, Lock, Summary } from '../summary.ts';
 import type { Axis } from './axes.ts';
+import { type TrialCounts, whyNotDeflated } from './describe-trials.ts';
 import type { Goal } from './goal.ts';
-import type { Search, SearchMethod } from './plan-search.ts';
-import { barsOf, KEPT_SHARE, shareOfBars } from './pruning.ts';
+import type { Search } from './plan-search.ts';
+import type { SearchMethod } from './search-method.ts';
+import { barsOf, KEPT_SHARE, unselectedSharpe } from './pruning.ts';
 import type { SkipReason } from './skipped-combinations.ts';
+import { spanOf, sweepFindings } from './sweep-findings.ts';
 import { trialLines } from './trials-csv.ts';
 import type { TrialMetrics } from './trial-figures.ts';
 import type { Trial } from './trial.ts';
@@ -40,16 +40,7 @@ export interface SweepDocument {
     };
   };
   readonly axes: readonly Axis[];
-  readonly trials: {
-    readonly total: number;
-    /** Trials that have ended, pruned and failed ones included. */
-    readonly done: number;
-    readonly failed: number;
-    readonly pruned: number;
-    /** Finished trials that violate a constraint. They are not among the results. */
-    readonly excluded: number;
-    /** Combinations that the strategy does not accept. */
-    readonly skipped: number;
+  readonly trials: TrialCounts & {
     readonly skipped_because: readonly SkipReason[];
   };
   /** The first of the results. */
@@ -88,9 +79,7 @@ export async function finishSweep(search: Search, directory: string): Promise<Sw
     ...(hasFronts && { front: front + 1 }),
   }));
   const table = await writeText(join(directory, 'trials.csv'), trialLines(search));
-  const times = job.instruments.map(({ bars }) => bars.time);
-  const from = Math.min(...times.map((time) => time[0]!));
-  const to = Math.max(...times.map((time) => time.at(-1)!));
+  const { from, to } = spanOf(job);
   const document: SweepDocument = {
     schema: 'service-local/sweep/v1',
     bot: job.bot,
@@ -99,7 +88,7 @@ export async function finishSweep(search: Search, directory: string): Promise<Sw
     window: {
       from: new Date(from).toISOString(),
       to: new Date(to).toISOString(),
-      bars: times.reduce((sum, { length }) => sum + length, 0),
+      bars: job.instruments.reduce((sum, { bars }) => sum + bars.time.length, 0),
     },
     conventions: setup.conventions,
     search: describeSearch(search),
@@ -116,11 +105,7 @@ export async function finishSweep(search: Search, directory: string): Promise<Sw
     best: ranked[0] ?? null,
     deflated_sharpe: results.isComplete ? ((await deflateBest(search, ranked[0])) ?? null) : null,
     results: ranked,
-    findings: [
-      windowBeyondData(job.instruments),
-      shortWindow((to - from) / DAY),
-      outsideFinding(job.lock.outside),
-    ].filter((finding) => finding !== undefined),
+    findings: sweepFindings(job),
     hashes: { trials: table },
   };
   if (ranked.length > 0) {
@@ -129,14 +114,16 @@ export async function finishSweep(search: Search, directory: string): Promise<Sw
       version: document.version,
       window: document.window,
       currency: job.currency,
-      finished: ranking.order.length,
+      trials: document.trials,
+      ranked: ranking.order.length,
       objectives: goal.objectives,
+      isSampled: search.method.kind !== 'grid',
       rows: ranked.map(({ params, metrics, front }) => ({
         params: Object.fromEntries(axes.map(({ name }) => [name, params[name]!])),
         metrics,
         front,
       })),
-      deflated: document.deflated_sharpe ?? undefined,
+      deflated: document.deflated_sharpe ?? whyNotDeflated(document),
     });
     await writeText(join(directory, 'report.html'), [report]);
   }
@@ -169,7 +156,7 @@ async function deflateBest(
   const earlier = job.lock.trials;
   return deflatedSharpe(
     returnsOf(sampleEquity(run, conventions.sampling)),
-    sharpesAtFullLength(search),
+    Array.from(results.ended, (index) => unselectedSharpe(search, index)),
     conventions.periods_per_year,
     // The ratios at the first rung belong to another period, so only their own variance is meaningful.
     earlier && results.lastRung > 0 ? { ...earlier, ...NO_SHARPES } : earlier,
@@ -177,12 +164,3 @@ async function deflateBest(
 }
 
 const NO_SHARPES = { sharpe_count: 0, sharpe_mean: null, sharpe_variance: null };
-
-/**
- * Sharpe ratios of all trials. With pruning, those of the first rung, which is the only one that no trial
- * was selected for: the ratios of the trials that were not pruned vary too little.
- */
-function sharpesAtFullLength({ results, setup, parts }: Search): (number | null)[] {
-  const share = shareOfBars({ setup, parts }, 0);
-  return results.sharpes(0).map((sharpe) => sharpe && sharpeAtLength(sharpe, share));
-}

@@ -27,6 +27,7 @@ type ValueAt<Path> = Path extends `${infer Block extends keyof QuickStatistics}.
 
 export type TrialFigureName = (typeof TRIAL_FIGURES)[number];
 
+/** Figures of a trial, as in a summary: shares, not percentages, and money in the account currency. An undefined figure is `null`. */
 export type TrialMetrics = {
   readonly [N in TrialFigureName]: ValueAt<(typeof RUN_FIGURES)[N]['path']>;
 };

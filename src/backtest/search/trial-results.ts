@@ -177,12 +177,9 @@ export class TrialResults {
     return this.take(this.ranking(goal), 1)[0];
   }
 
-  /** Sharpe ratio at a rung of every trial that has ended; null if it is undefined or the trial failed. */
-  sharpes(rung: number): (number | null)[] {
-    return Array.from(
-      this.#indices((index) => this.#isPruned[index] === 1 || this.has(index)),
-      (index) => (this.hasFailed(index) ? null : orNull(this.figure(index, 'sharpe', rung))),
-    );
+  /** Indices of the trials that have ended, failed and pruned ones included. */
+  get ended(): Uint32Array {
+    return this.#indices((index) => this.#isPruned[index] === 1 || this.has(index));
   }
 
   /** The figures of the last rung of a trial. */

@@ -24,7 +24,7 @@ export function* trialLines({ results, trials, parts }: Search): Generator<strin
         ...(isPruning ? ['pruned_after_bars'] : []),
         'error',
       ];
-      yield `${names.join(',')}\n`;
+      yield `${names.map(csvCell).join(',')}\n`;
     }
     const prunedAt = rungOfPruned(result, results.lastRung);
     const cells = [

@@ -51,6 +51,10 @@ export function joinRuns(runs: readonly RunResult[]): RunResult {
     stepsInMarket: sum(({ stepsInMarket }) => stepsInMarket),
     ambiguousBars: sum(({ ambiguousBars }) => ambiguousBars),
     marginCalls: sum(({ marginCalls }) => marginCalls),
+    cappedTargets: {
+      count: sum(({ cappedTargets }) => cappedTargets.count),
+      since: runs.find(({ cappedTargets }) => cappedTargets.count > 0)?.cappedTargets.since,
+    },
     ruinedAt: last.ruinedAt === undefined ? undefined : steps - last.steps + last.ruinedAt,
     journal: Journal.join(runs.map(({ journal }) => journal)),
   };

@@ -17,17 +17,25 @@ export interface TrainTest {
   readonly test: Window;
 }
 
+/** Span in which all instruments have bars. */
+export interface CommonSpan {
+  /** Times of the first and the last bar, ms since the epoch. */
+  readonly first: number;
+  readonly last: number;
+}
+
 /**
- * Plans the windows of a walk-forward analysis. Test windows follow each other without a gap, the first
- * one after the first training window and the embargo. The last one ends with the data and may be
- * shorter.
+ * Plans the windows of a walk-forward analysis. Windows begin at midnight UTC of the first bar. Test
+ * windows follow each other without a gap, the first one after the first training window and the
+ * embargo. The last one ends with the last bar, and may be shorter.
  *
- * @param data first and last bar, ms since the epoch; windows begin at midnight UTC of the first
  * @throws ServiceError `usage` if the data end before the first test window
  */
-export function planWindows(data: Window, options: WindowOptions): TrainTest[] {
-  const { train, test, anchored, embargo } = options;
-  const start = Math.floor(data.from / DAY) * DAY;
+export function planWindows(
+  { first, last }: CommonSpan,
+  { train, test, anchored, embargo }: WindowOptions,
+): TrainTest[] {
+  const start = Math.floor(first / DAY) * DAY;
   const before = (instant: number): number =>
     embargo === undefined ? instant : addSpan(instant, embargo, -1);
   const trainEnd = addSpan(start, train);
@@ -35,8 +43,8 @@ export function planWindows(data: Window, options: WindowOptions): TrainTest[] {
   const windows: TrainTest[] = [];
   for (let index = 0; ; index += 1) {
     const from = addSpan(firstTest, test, index);
-    if (from > data.to) break;
-    const to = addSpan(firstTest, test, index + 1);
+    if (from > last) break;
+    const to = Math.min(addSpan(firstTest, test, index + 1), last + 1);
     const end = index === 0 ? trainEnd : before(from);
     windows.push({
       train: { from: anchored || index === 0 ? start : addSpan(end, train, -1), to: end },
@@ -46,7 +54,7 @@ export function planWindows(data: Window, options: WindowOptions): TrainTest[] {
   if (windows.length > 0) return windows;
   throw new ServiceError(
     'usage',
-    `the data end ${formatTime(data.to)}, before the first test window, which begins ${formatTime(firstTest)}`,
-    { remedy: 'Choose a shorter --train, or use a longer history.' },
+    `the data end ${formatTime(last)}, before the first test window, which begins ${formatTime(firstTest)}`,
+    { remedy: 'Choose shorter training windows, or use a longer history.' },
   );
 }

@@ -1,24 +1,34 @@
 import type { ParamValue } from '../search/axes.ts';
-import type { Objective } from '../search/goal.ts';
+import { holds } from '../assertion.ts';
+import type { Goal, Objective } from '../search/goal.ts';
 import type { Search } from '../search/plan-search.ts';
+import type { TrialResult } from '../search/trial.ts';
 
 /** Best value of the first objective, over the trials with each value of a parameter, keyed by parameter. */
 export type Profiles = Readonly<Record<string, ReadonlyMap<ParamValue, number>>>;
 
-/** Summarizes a search, so that its trials need not be kept. */
+/** Summarizes the trials of a search that meet its conditions, so that they need not be kept. */
 export function profilesOf({ axes, goal, results }: Search): Profiles {
   const { figure, better } = goal.objectives[0];
   const profiles = axes.map(({ name }) => [name, new Map<ParamValue, number>()] as const);
   for (const trial of results.inOrder()) {
     const isPruned = !results.has(trial.index);
     const objective = 'metrics' in trial && !isPruned ? trial.metrics[figure] : null;
-    if (objective === null) continue;
+    if (objective === null || !meets(trial, goal)) continue;
     for (const [name, best] of profiles) {
       const value = trial.params[name]!;
       best.set(value, betterOf(better, best.get(value) ?? objective, objective));
     }
   }
   return Object.fromEntries(profiles);
+}
+
+function meets(trial: TrialResult, { constraints }: Goal): boolean {
+  if (!('metrics' in trial)) return false;
+  return constraints.every((one) => {
+    const value = trial.metrics[one.name];
+    return value !== null && holds(value, one);
+  });
 }
 
 function betterOf(better: Objective['better'], one: number, other: number): number {
@@ -36,7 +46,7 @@ export interface ParameterStability {
   readonly values: readonly string[];
   /** Column of the value that each window chose, or null. */
   readonly chosen_at: readonly (number | null)[];
-  /** Best objective in training, by window and column; null without a trial that has one. */
+  /** Best objective in training, by window and column; null without a trial that has one and meets the conditions. */
   readonly objective: readonly (readonly (number | null)[])[];
 }
 

@@ -1,7 +1,7 @@
 import { outcomeOf, type Outcome } from '../backtest.ts';
 import type { Axis } from '../search/axes.ts';
 import { HIGHEST_SHARPE, type Goal } from '../search/goal.ts';
-import type { SearchMethod } from '../search/plan-search.ts';
+import type { SearchMethod } from '../search/search-method.ts';
 import type { TrialMetrics } from '../search/trial-figures.ts';
 import type { Trial } from '../search/trial.ts';
 import type { EarlierTrials, Summary } from '../summary.ts';
@@ -79,7 +79,7 @@ export interface WalkForwardOutcome {
 /**
  * Computes the figures of a finished walk-forward analysis.
  *
- * @param trials of the ledger on these data, with those of all windows; undefined if they do not count
+ * @param trials in the ledger on these data, including the trials of all windows; undefined if they do not count
  */
 export function walkForwardOutcome(
   walk: WalkForward,

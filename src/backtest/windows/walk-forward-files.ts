@@ -1,5 +1,4 @@
 import { join } from 'node:path';
-import { exitReasonsOf } from '../report/exit-reasons.ts';
 import { renderWalkForwardReport } from '../report/walk-forward-report.ts';
 import { csvCell } from '../result-csv.ts';
 import { writeTables } from '../run-files.ts';
@@ -19,7 +18,12 @@ export async function writeWalkForward(
   { document: unhashed, tests }: WalkForwardOutcome,
 ): Promise<WalkForwardDocument> {
   const path = (name: string): string => join(directory, name);
-  const { files, hashes, drawdown } = await writeTables(directory, walk.result);
+  const { files, hashes, drawdown, exitReasons } = await writeTables(directory, walk.result, {
+    closing: {
+      reason: 'window_end',
+      times: walk.windows.map((window) => window.result.time.at(-1)!),
+    },
+  });
   const document: WalkForwardDocument = {
     ...unhashed,
     files: [...files, 'report.html', 'walk_forward.json', 'windows.csv'].toSorted(),
@@ -35,10 +39,7 @@ export async function writeWalkForward(
     instruments: tested.instruments,
     currency: job.currency,
     benchmark: tests.benchmark.equity,
-    exitReasons: exitReasonsOf(result.journal.events(), result.trades, {
-      reason: 'window_end',
-      times: walk.windows.map((window) => window.result.time.at(-1)!),
-    }),
+    exitReasons,
   });
   await writeText(path('report.html'), [report]);
   await writeText(path('walk_forward.json'), [`${JSON.stringify(document, undefined, 2)}\n`]);

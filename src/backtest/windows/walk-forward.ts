@@ -18,7 +18,12 @@ import type { StrategySource } from '../strategy-source.ts';
 import type { Conventions } from '../summary.ts';
 import { flatReasonOf, runFlat, type FlatReason } from './flat-window.ts';
 import { joinRuns } from './join-runs.ts';
-import { planWindows, type TrainTest, type WindowOptions } from './plan-windows.ts';
+import {
+  planWindows,
+  type CommonSpan,
+  type TrainTest,
+  type WindowOptions,
+} from './plan-windows.ts';
 import { profilesOf, type Profiles } from './stability.ts';
 import { windowOf } from './window-of.ts';
 
@@ -65,7 +70,7 @@ export interface WalkForward {
   readonly axes: readonly Axis[];
   /** One or more; fewer than planned if the account is lost. */
   readonly windows: readonly WalkedWindow[];
-  /** The job from the first test window on. */
+  /** The job over all planned test windows. */
   readonly tested: BacktestJob;
   /** The runs over all test windows, joined. */
   readonly result: RunResult;
@@ -88,8 +93,8 @@ export async function walkForward(
   options: WalkForwardOptions,
 ): Promise<WalkForward> {
   const { search: request, timeoutMs, memoryMb, signal, count } = options;
-  const plans = planWindows(spanOf(job), options);
-  const tested = windowOf(job, { from: plans[0]!.test.from });
+  const plans = planWindows(commonSpanOf(job), options);
+  const tested = windowOf(job, { from: plans[0]!.test.from, to: plans.at(-1)!.test.to });
   const conventions = conventionsFor(timesOf(tested), job);
   const run = executorOf(source, { timeoutMs, memoryMb });
   const windows: WalkedWindow[] = [];
@@ -164,11 +169,10 @@ async function searchWindow(
   });
 }
 
-/** Times of the first and the last step at which all instruments have had, and still have, bars. */
-function spanOf({ instruments }: BacktestJob): { readonly from: number; readonly to: number } {
+function commonSpanOf({ instruments }: BacktestJob): CommonSpan {
   return {
-    from: Math.max(...instruments.map(({ bars }) => bars.time[0]!)),
-    to: Math.min(...instruments.map(({ bars }) => bars.time[bars.length - 1]!)),
+    first: Math.max(...instruments.map(({ bars }) => bars.time[0]!)),
+    last: Math.min(...instruments.map(({ bars }) => bars.time[bars.length - 1]!)),
   };
 }
 

@@ -30,7 +30,11 @@ export type TaskOutcome =
       readonly summary: Readonly<Record<string, unknown>>;
       readonly trial?: ExecutedTaskTrial | undefined;
     }
-  | { readonly status: 'failed'; readonly error: ErrorData }
+  | {
+      readonly status: 'failed';
+      readonly error: ErrorData;
+      readonly trial?: ExecutedTaskTrial | undefined;
+    }
   | { readonly status: 'canceled' };
 
 type Row = Pick<TasksTable, 'task_id' | 'bot_id' | 'version' | 'deployment_id'>;
@@ -129,7 +133,7 @@ export async function finishTask(
 ): Promise<void> {
   if (!(await isHeld(tx, held))) return;
   if (outcome.status !== 'success' && held.kind === 'paper') await closeRecorded(tx, held, now);
-  if (outcome.status === 'success' && outcome.trial !== undefined) {
+  if (outcome.status !== 'canceled' && outcome.trial !== undefined) {
     await recordTrial(tx, held.task_id, now, outcome.trial);
   }
   await endTask(tx, held, now, outcome, progress);

@@ -31,13 +31,7 @@ import { recordedInputs } from './recorded-inputs.ts';
 import { readSession, recordBatch } from './session-record.ts';
 import { storeFile } from './task-files.ts';
 import type { BacktestInput, TaskService } from './tasks.ts';
-import {
-  countTrials,
-  recordOpening,
-  type ExecutedTaskTrial,
-  type TaskTrial,
-  type TrialCounts,
-} from './trial-entries.ts';
+import { countTrials, recordOpening, type TaskTrial, type TrialCounts } from './trial-entries.ts';
 import { findFirstLock } from './verify-lock.ts';
 
 export const HEARTBEAT_EVERY_MS = 2000;
@@ -68,7 +62,7 @@ interface TaskDone {
   readonly summary: Readonly<Record<string, unknown>>;
   readonly files: readonly string[];
   /** Absent if the task is not a backtest. */
-  readonly trial?: ExecutedTaskTrial | undefined;
+  readonly sharpe?: number | null;
 }
 
 /** Requests to end a task, from the worker that runs it. */
@@ -171,6 +165,10 @@ export class TaskAttempts {
     const { timeoutMs, testBot, log } = this.#options;
     const { task_id: runId, bot_id, version } = claim;
     const persist = <T>(access: () => Promise<T>) => this.#persist(access);
+    /** Known once a backtest is about to run its first bar. */
+    let trial: TaskTrial | undefined;
+    const onTrial = (found: TaskTrial) => (trial = found);
+    const executed = (sharpe: number | null) => trial && { ...trial, sharpe };
     try {
       const runnable = await persist(() => getRunnableVersion(this.#service, bot_id, version));
       const work = { runId, ...runnable, customCode, catalogueDir, timeoutMs, directory };
@@ -178,7 +176,7 @@ export class TaskAttempts {
         claim.kind === 'paper'
           ? await this.#trade(claim, work, signal, wrapUp)
           : claim.kind === 'backtest'
-            ? await this.#backtest(claim, work, signal, onProgress)
+            ? await this.#backtest(claim, work, signal, { onProgress, onTrial })
             : await testBot!(claim, runnable, { directory, signal, onProgress, persist });
       if (done === undefined) return { status: 'canceled' };
       for (const name of done.files) {
@@ -186,19 +184,20 @@ export class TaskAttempts {
         const isKept = await persist(() => storeFile(storage, claim, name, path, signal));
         if (!isKept) return undefined;
       }
-      const { result, summary, trial } = done;
-      return { status: 'success', result: JSON.stringify(result), summary, trial };
+      const { result, summary, sharpe = null } = done;
+      const counted = executed(sharpe);
+      return { status: 'success', result: JSON.stringify(result), summary, trial: counted };
     } catch (error) {
       if (signal.aborted) {
         return (signal.reason as StopReason) === 'canceled' ? { status: 'canceled' } : undefined;
       }
       // The version may not run here, for example because its bundle was changed.
       if (error instanceof ServiceError && !error.retryable) {
-        return { status: 'failed', error: toErrorData(error).error };
+        return { status: 'failed', error: toErrorData(error).error, trial: executed(null) };
       }
       if (!(error instanceof TaskFailure)) throw error;
       if (error.cause !== undefined) log.error({ err: error, msg: `task ${runId} failed` });
-      return { status: 'failed', error: error.error };
+      return { status: 'failed', error: error.error, trial: executed(null) };
     }
   }
 
@@ -206,17 +205,22 @@ export class TaskAttempts {
     claim: Claim,
     work: Omit<BacktestWork, 'changes' | 'locked'>,
     signal: AbortSignal,
-    onProgress: (progress: Progress) => void,
+    {
+      onProgress,
+      onTrial,
+    }: {
+      readonly onProgress: (progress: Progress) => void;
+      readonly onTrial: (found: TaskTrial) => void;
+    },
   ): Promise<TaskDone> {
     const { verify_lock, open_holdout, ...changes } = JSON.parse(claim.input) as BacktestInput;
     const { storage, clock } = this.#service;
     const locked = verify_lock
       ? await this.#persist(() => findFirstLock(storage.read, claim, { ...changes, open_holdout }))
       : undefined;
-    let trial: TaskTrial | undefined;
     const count = async (found: TaskTrial): Promise<TrialCounts> => {
-      trial = found;
-      if (open_holdout) {
+      onTrial(found);
+      if (found.holdout?.is_open) {
         await this.#persist(() =>
           storage.write((tx) => recordOpening(tx, claim.task_id, clock(), found)),
         );
@@ -225,8 +229,7 @@ export class TaskAttempts {
     };
     const asked = { ...work, changes, locked, opensHoldout: open_holdout };
     const done = await runBacktestThread(asked, { onProgress, count }, signal);
-    const { sharpe } = done.summary.risk;
-    return { ...toTaskDone(done), trial: trial && { ...trial, sharpe } };
+    return { ...toTaskDone(done), sharpe: done.summary.risk.sharpe };
   }
 
   /** Continues a paper session from its recorded state. */

@@ -23,7 +23,7 @@ export interface TaskTrial {
   readonly holdout?: Holdout | undefined;
 }
 
-/** A trial that has ended. */
+/** A trial that has ended; its Sharpe ratio is null if it is undefined or the trial failed. */
 export type ExecutedTaskTrial = TaskTrial & { readonly sharpe: number | null };
 
 /** Counts from the ledger when a trial starts. */

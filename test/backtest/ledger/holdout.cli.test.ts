@@ -2,8 +2,16 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
+import type { TrialGroup } from '../../../src/backtest/ledger/trial-groups.ts';
+import { DAY } from '../../../src/base/durations.ts';
 import type { Summary } from '../../../src/backtest/summary.ts';
 import type { SweepDocument } from '../../../src/backtest/search/sweep-document.ts';
+import {
+  backtest as backtestInProgram,
+  robustness,
+  sweep,
+  walkForward,
+} from '../../../src/bots/library.ts';
 import { inProcess } from '../../cli/in-process.ts';
 import { serviceLocal } from '../../cli/service-local.ts';
 import { isAtLength } from '../../length.ts';
@@ -63,19 +71,116 @@ test('another end of the data neither moves nor reveals the holdout', async () =
   const earlier = await backtest('--to=2013-06-28');
   expect(earlier.window.to).toBe('2013-06-28T00:00:00.000Z');
   expect(earlier.holdout).toMatchObject(held);
-  const sweep = ['backtest', 'sweep', bot, '-p', 'fast=5,10', '--workers=1', '--out=sweep'];
-  const { window } = await json<SweepDocument>(...sweep, '--to=2016-06-01');
+  const words = ['backtest', 'sweep', bot, '-p', 'fast=5,10', '--workers=1', '--out=sweep'];
+  const { window } = await json<SweepDocument>(...words, '--to=2016-06-01');
   expect(window.to).toBe('2013-12-31T00:00:00.000Z');
+  const none = await backtest('--to=2013-06-28', '--open-holdout');
+  expect(none.holdout).toMatchObject({ ...held, is_open: false });
   const opened = await backtest('--to=2016-06-01', '--open-holdout');
   expect(opened.window.to).toBe('2016-06-01T00:00:00.000Z');
   expect(opened.holdout).toMatchObject({ ...held, opened: 1, is_open: true });
 });
 
+/** Writes daily bars of which those from `since` on have other prices. */
+function writeBars(file: string, since: number, factor: number): void {
+  const rows = Array.from({ length: 400 }, (_, day) => {
+    const time = new Date(Date.UTC(2015, 0, 1) + day * DAY).toISOString().slice(0, 10);
+    const wave = 100 + 20 * Math.sin(day / 9) + 5 * Math.sin(day / 2);
+    const price = day >= since ? wave * (1 + factor * Math.cos(day)) : wave;
+    return [time, price, price + 1, price - 1, price, 1000].join(',');
+  });
+  writeFileSync(file, `time,open,high,low,close,volume\n${rows.join('\n')}\n`);
+}
+
+/** The figures of a run, without what names its data: lock, holdout, duration, ids and hashes of files. */
+const figuresOf = (document: object): unknown =>
+  JSON.parse(
+    JSON.stringify(document, (name, value: unknown) =>
+      ['lock', 'version', 'engine', 'run_id', 'window'].includes(name) ? undefined : value,
+    ),
+  );
+
+test.each([
+  ['backtest', []],
+  ['backtest sweep', ['-p', 'fast=3,5', '-p', 'slow=10,20', '--workers=1']],
+  ['backtest sweep', ['-p', 'fast=3,5', '-p', 'slow=10,20', '--prune', '--workers=1']],
+  ['backtest walk-forward', ['-p', 'fast=3,5', '--train=90d', '--test=45d', '--workers=1']],
+  ['backtest robustness', ['--seed=1', '--permutations=3', '--workers=1']],
+  ['backtest', ['--to=2030-01-01']],
+  ['backtest', ['--from=2015-03-01']],
+] as const)('%s %j has no figure that depends on a bar of the holdout', async (verb, args) => {
+  const figures = await withOtherHoldouts(async (options) => {
+    const words = [...verb.split(' '), bot, ...args, `--out=${options.out}`, '--json'];
+    const env = { SERVICE_LOCAL_HOME: options.home };
+    const { code, stdout, stderr } = await inProcess(words, { cwd: home, env });
+    expect({ code, stderr }).toMatchObject({ code: 0 });
+    return figuresOf(JSON.parse(stdout) as object);
+  });
+  expect(figures[1]).toEqual(figures[0]);
+});
+
+test('--step reaches no bar of the holdout', async () => {
+  const replies = await withOtherHoldouts(async (options) => {
+    const words = ['backtest', bot, '--step', `--out=${options.out}`, '--json'];
+    const env = { SERVICE_LOCAL_HOME: options.home };
+    const input = 'continue\nprint close\nquit\n';
+    const { code, stdout } = await inProcess(words, { cwd: home, env, input });
+    expect(code).toBe(0);
+    const lines = stdout.trim().split('\n').slice(0, 3);
+    expect(lines[1]).toContain('"bar":310,"bars":310,"time":"2015-11-06');
+    return lines;
+  });
+  expect(replies[1]).toEqual(replies[0]);
+});
+
+const search = { params: { fast: [3, 5], slow: [10, 20] }, workers: 1 };
+
+test.each<[string, (given: { readonly home: string }) => Promise<object>]>([
+  ['backtest', (given) => backtestInProgram(bot, given)],
+  ['sweep', (given) => sweep(bot, { ...given, ...search })],
+  ['walkForward', (given) => walkForward(bot, { ...given, ...search, train: '90d', test: '45d' })],
+  ['robustness', (given) => robustness(bot, { ...given, permutations: 3, workers: 1 })],
+])('the library function %s has no figure that depends on a bar of the holdout', async (_, run) => {
+  const figures = await withOtherHoldouts(async (given) =>
+    figuresOf(await run({ home: given.home })),
+  );
+  expect(figures[1]).toEqual(figures[0]);
+});
+
+/**
+ * Runs something twice, over bars that differ only in the holdout, each with a home of its own. Checks
+ * that the ledgers have trials before the holdout only, and no opening.
+ */
+async function withOtherHoldouts<T>(
+  run: (options: { readonly home: string; readonly out: string }) => Promise<T>,
+): Promise<T[]> {
+  const source = join(home, 'bars.csv');
+  const spec = readFileSync(join(EXAMPLES, 'sma-crossover.yaml'), 'utf8');
+  const data = `{ holdout: 90d, source: ${source}, timeframe: 1d }`;
+  const text = spec
+    .replace(/^ {2}data:.*\n(?: {4}.*\n)*/m, `  data: ${data}\n`)
+    .replace(/params:.*$/m, 'params: { fast: 4, slow: 12 } }');
+  writeFileSync(bot, text);
+  const results: T[] = [];
+  for (const factor of [0, 0.3]) {
+    writeBars(source, 310, factor);
+    const own = { home: join(home, `home-${factor}`), out: join(home, `out-${factor}`) };
+    results.push(await run(own));
+    const env = { SERVICE_LOCAL_HOME: own.home };
+    const trials = await inProcess(['runs', 'trials', '--json'], { cwd: home, env });
+    const { groups } = JSON.parse(trials.stdout) as { groups: TrialGroup[] };
+    expect(groups).not.toEqual([]);
+    expect(groups.every((group) => group.holdout_openings === 0)).toBe(true);
+    expect(groups.every(({ to }) => Date.parse(to) < Date.UTC(2015, 0, 1) + 310 * DAY)).toBe(true);
+  }
+  return results;
+}
+
 test.runIf(isAtLength)('a sweep never sees the holdout', async () => {
-  const sweep = ['backtest', 'sweep', bot, '-p', 'fast=5,10', '--workers=1'];
-  const { window } = await json<SweepDocument>(...sweep, '--out=sweep');
+  const words = ['backtest', 'sweep', bot, '-p', 'fast=5,10', '--workers=1'];
+  const { window } = await json<SweepDocument>(...words, '--out=sweep');
   expect(window.to).toBe('2018-04-17T00:00:00.000Z');
-  const shorter = await json<SweepDocument>(...sweep, '--holdout=3y', '--out=another');
+  const shorter = await json<SweepDocument>(...words, '--holdout=3y', '--out=another');
   expect(shorter.window.to).toBe('2017-04-17T00:00:00.000Z');
 });
 

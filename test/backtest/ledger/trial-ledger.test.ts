@@ -5,7 +5,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import type { ExecutedTrial } from '../../../src/backtest/ledger/packed-trials.ts';
+import { packTrials, type ExecutedTrial } from '../../../src/backtest/ledger/packed-trials.ts';
+import { LedgerFile } from '../../../src/backtest/ledger/ledger-file.ts';
 import { TrialLedger } from '../../../src/backtest/ledger/trial-ledger.ts';
 import { runs } from '../../length.ts';
 import { jobOf } from './jobs.ts';
@@ -90,6 +91,11 @@ describe('trials that were recorded', () => {
     expect(earlier(jobOf({ ...data, lock: 'b'.repeat(64) })).count).toBe(count);
   });
 
+  test('have one zero, whatever its sign, so that any database returns what was hashed', () => {
+    const packed = [-0, 0].map((sharpe) => packTrials(new Map([['00'.repeat(8), sharpe]])));
+    expect(packed[0]).toBe(packed[1]);
+  });
+
   test('take about 21 bytes each in a sweep of 100,000', () => {
     const many = Array.from({ length: 1e5 }, (_, fast) => ({ params: { fast }, sharpe: fast }));
     record(jobOf(), many);
@@ -152,6 +158,14 @@ describe('the file', () => {
     ]);
     rewrite([one!, three!, two!, four!]);
     expect(faults().map(({ seq }) => seq)).toContain(2);
+  });
+
+  test.each([1, 7, 300, 1e6])('is read %i bytes at a time with the same entries', (chunkBytes) => {
+    const whole = new LedgerFile(file).read();
+    appendFileSync(file, '{"seq":5');
+    const inChunks = new LedgerFile(file, chunkBytes);
+    expect(inChunks.read()).toEqual(whole);
+    expect(inChunks.read()).toEqual(whole);
   });
 
   test('has a head that shows a cut, though the chain stays valid', () => {

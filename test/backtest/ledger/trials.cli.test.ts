@@ -2,9 +2,11 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
+import { parse } from 'yaml';
 import type { Summary } from '../../../src/backtest/summary.ts';
 import type { SweepDocument } from '../../../src/backtest/search/sweep-document.ts';
 import type { TrialGroup } from '../../../src/backtest/ledger/trial-groups.ts';
+import { backtest as runInProgram } from '../../../src/bots/library.ts';
 import { inProcess } from '../../cli/in-process.ts';
 
 const SMA = join(import.meta.dirname, '../../../examples/sma-crossover.yaml');
@@ -55,6 +57,39 @@ test('backtests and sweeps of a bot count together, and repeated ones once', asy
   expect(await groups()).toMatchObject([
     { family: 'sma_crossover', symbols: ['SPX'], bar_ms: 86_400_000, trials: 6 },
   ]);
+});
+
+test('a backtest whose strategy fails counts once without a Sharpe ratio, as on a server', async () => {
+  writeFileSync(
+    join(home, 'late.mjs'),
+    `import { defineStrategy, integer } from 'service-local/strategy';
+export default defineStrategy({
+  name: 'late', description: 'Fails at a bar.', params: { bar: integer({ default: 9 }) },
+  create: ({ params }) => {
+    let bars = 0;
+    return { onBar() { if (++bars === params.bar) throw new Error('no more bars'); } };
+  },
+});`,
+  );
+  const spec = parse(readFileSync(SMA, 'utf8')) as {
+    spec: { strategy: object; data: object; metrics?: object };
+  };
+  delete spec.spec.metrics;
+  spec.spec.strategy = { module: './late.mjs' };
+  spec.spec.data = { ...spec.spec.data, source: join(SMA, '../data/sp500-daily.csv') };
+  const bot = join(home, 'late.json');
+  writeFileSync(bot, JSON.stringify(spec));
+  for (const bar of ['9', '9', '10']) {
+    const { code, stderr } = await cli('backtest', bot, '--out=run', '-p', `bar=${bar}`);
+    expect({ code, stderr }).toMatchObject({ code: 1, stderr: expect.stringContaining('no more') });
+  }
+  const given = { home: join(home, 'home'), out: join(home, 'run') };
+  for (const bar of [10, 11]) {
+    await expect(runInProgram(bot, { ...given, params: { bar } })).rejects.toThrow('no more bars');
+  }
+  expect(await groups()).toMatchObject([{ family: 'late', trials: 3, best_sharpe: null }]);
+  const { lock } = await json<Summary>('backtest', bot, '--out=run', '-p', 'bar=9999');
+  expect(lock.trials).toMatchObject({ count: 3, sharpe_count: 0 });
 });
 
 test('a trial counts once, whichever command runs it and whatever else changes in its spec', async () => {

@@ -15,6 +15,7 @@ import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { TrialLedger } from '../../../src/backtest/ledger/trial-ledger.ts';
 import { groupTrials } from '../../../src/backtest/ledger/trial-groups.ts';
+import type { Summary } from '../../../src/backtest/summary.ts';
 import type { SweepDocument } from '../../../src/backtest/search/sweep-document.ts';
 import { inProcess } from '../../cli/in-process.ts';
 import { BIN, serviceLocal } from '../../cli/service-local.ts';
@@ -345,6 +346,28 @@ describe('a search by tpe with pruning', () => {
       return (JSON.parse(stdout) as SweepDocument).deflated_sharpe!.expected_max_sharpe;
     };
     const ratio = (await expectedMax('--prune')) / (await expectedMax());
+    expect(ratio).toBeGreaterThan(0.7);
+    expect(ratio).toBeLessThan(1.5);
+  });
+
+  test('leaves about as high a variance to later runs as a search without pruning', async () => {
+    const random = [SMA, '-p', 'fast=2:60', '-p', 'slow=20:200', '--search=random', '--trials=60'];
+    const deviation = async (...options: string[]): Promise<number> => {
+      const home = join(directory, `variance-${options.join('')}`);
+      const env = { SERVICE_LOCAL_HOME: home };
+      await inProcess(['backtest', 'sweep', ...random, ...options, '--out', join(home, 's')], {
+        env,
+      });
+      const { stdout } = await inProcess(['backtest', SMA, '--json', '--out', join(home, 'b')], {
+        env,
+      });
+      const { trials } = (JSON.parse(stdout) as Summary).lock;
+      expect(trials!.count).toBe(60);
+      // A trial without a trade has no Sharpe ratio.
+      expect(trials!.sharpe_count).toBeGreaterThan(50);
+      return Math.sqrt(trials!.sharpe_variance!);
+    };
+    const ratio = (await deviation('--prune')) / (await deviation());
     expect(ratio).toBeGreaterThan(0.7);
     expect(ratio).toBeLessThan(1.5);
   });

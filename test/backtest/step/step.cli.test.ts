@@ -82,12 +82,42 @@ test('names that every JavaScript object has are unknown, and the session contin
 
 test('at the end, the results are those of a run without steps', async () => {
   const { stdout, out } = await step(['c']);
-  expect(stdout).toContain('end of the run: quit writes the results');
+  expect(stdout).toContain('end of the run: next or quit writes the results');
   const whole = join(directory, 'whole');
   await inProcess(['backtest', SMA, '--out', whole]);
   for (const name of ['events.ndjson', 'trades.csv', 'equity.csv']) {
     expect(readFileSync(join(out, name), 'utf8')).toBe(readFileSync(join(whole, name), 'utf8'));
   }
+});
+
+test.each(['n', 'c', 'until close > 0'])(
+  '%s at the last bar ends with the summary and the place of the files, and walks no further',
+  async (command) => {
+    const { code, stdout, out } = await step(['c', command, 'print bar']);
+    expect(code).toBe(0);
+    expect(stdout.match(/^bar 5105 of 5105/gm)).toHaveLength(1);
+    expect(stdout).not.toContain('bar = ');
+    expect(stdout).toContain('Sharpe ratio');
+    expect(stdout).toContain(`files: ${out}\nreport: ${join(out, 'report.html')}`);
+    expect(existsSync(join(out, 'summary.json'))).toBe(true);
+  },
+);
+
+test('a gate that is not met gives exit code 5 at the last bar, but not to a walk that ends before', async () => {
+  const gate = ['--assert', 'sharpe>=9'];
+  for (const options of [gate, [...gate, '--json']]) {
+    const { code, stderr } = await step(['c', 'quit'], options);
+    expect(code).toBe(5);
+    expect(stderr).toContain('gate_not_met: sharpe >= 9');
+  }
+  expect(await step(['n', 'quit'], gate)).toMatchObject({ code: 0, stderr: '' });
+});
+
+test('prices and amounts of an event have no spurious digits', async () => {
+  const { stdout } = await step(['f', 'q']);
+  const filled = stdout.split('\n').find((line) => line.includes('order.filled'))!;
+  expect(filled).toMatch(/ cash=-?[\d,]+\.\d\d$| cash=-?[\d,]+\.\d\d /);
+  expect(filled).not.toMatch(/\.\d{7}/);
 });
 
 test('each stop shows the state that the recorded events and the equity give', async () => {

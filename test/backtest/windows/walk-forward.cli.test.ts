@@ -11,6 +11,7 @@ import type { WalkForwardDocument } from '../../../src/backtest/windows/walk-for
 import { DAY } from '../../../src/base/durations.ts';
 import { formatTime } from '../../../src/market/bar-time.ts';
 import { inProcess } from '../../cli/in-process.ts';
+import { some } from '../../length.ts';
 import { BIN } from '../../cli/service-local.ts';
 
 const DATA = join(import.meta.dirname, '../../../examples/data/sp500-daily.csv');
@@ -50,8 +51,11 @@ async function json<T>(...args: string[]): Promise<T> {
   return JSON.parse(stdout) as T;
 }
 
-const walk = (bot: string, out: string, ...more: string[]): Promise<WalkForwardDocument> =>
-  json('backtest', 'walk-forward', bot, ...GRID, ...SPANS, '--out', join(directory, out), ...more);
+/** Uses one worker, which starts the fewest threads; the separate sweeps use several. */
+function walk(bot: string, out: string, ...more: string[]): Promise<WalkForwardDocument> {
+  const limits = ['--workers', '1', '--out', join(directory, out)];
+  return json('backtest', 'walk-forward', bot, ...GRID, ...SPANS, ...limits, ...more);
+}
 
 /** Rows of `trades.csv` without the numbers of the trades. */
 function tradesIn(out: string): string[] {
@@ -159,6 +163,37 @@ test('anchored windows train on all bars since the first', async () => {
   expect(windows.map(({ train }) => train.bars)).toEqual([501, 753, 1005]);
 });
 
+test('the last test window ends with the symbol that ends first', async () => {
+  const stocks = join(import.meta.dirname, '../../../examples/data/stocks-monthly');
+  const ended = join(directory, 'ibm-ended.csv');
+  const rows = readFileSync(join(stocks, 'ibm.csv'), 'utf8').split('\n');
+  writeFileSync(ended, rows.filter((row) => !(row >= '2007-07' && row < 'a')).join('\n'));
+  const analyze = async (name: string, dates: Readonly<Record<string, string>>) => {
+    const file = join(directory, `${name}.json`);
+    const spec = {
+      kind: 'trading',
+      universe: { symbols: ['IBM', 'MSFT'], currency: 'USD' },
+      data: { sources: { IBM: ended, MSFT: join(stocks, 'msft.csv') }, timeframe: '1mo', ...dates },
+      strategy: { name: 'momentum_rotation', params: { lookback: 3, hold: 2, top: 1 } },
+    };
+    const metadata = { name: 'Rotation', slug: 'rotation' };
+    writeFileSync(file, JSON.stringify({ apiVersion: 'bots/v1', kind: 'Bot', metadata, spec }));
+    const given = ['-p', 'lookback=3,6', '--train', '3y', '--test', '1y'];
+    const out = ['--out', join(directory, name)];
+    return json<WalkForwardDocument>('backtest', 'walk-forward', file, ...given, ...out);
+  };
+  const { windows, window, benchmark, efficiency, hashes } = await analyze('uneven', {});
+  expect(windows.at(-1)!.test).toMatchObject({ from: '2007-01-01T00:00:00.000Z', bars: 6 });
+  expect(window.to).toBe('2007-06-01T00:00:00.000Z');
+  const even = await analyze('even', { to: '2007-06-30' });
+  expect({ windows, benchmark, efficiency, hashes }).toMatchObject({
+    windows: even.windows,
+    benchmark: even.benchmark,
+    efficiency: even.efficiency,
+    hashes: even.hashes,
+  });
+});
+
 test('each window uses the given search, and chooses by another objective under constraints', async () => {
   const { windows, search, stability } = await json<WalkForwardDocument>(
     'backtest',
@@ -233,6 +268,9 @@ test('a window holds no position if no trial meets the conditions', async () => 
   expect(first).toMatch(/,constraints_not_met$/);
   const report = readFileSync(join(directory, 'flat/report.html'), 'utf8');
   expect(report).toMatch(/Window 1 holds no position: <bdi>no trial meets trades/);
+  expect(stability[0]!.objective[0]).toEqual([null]);
+  expect(report).toMatch(/Trials that do not meet\s+<bdi>trades/);
+  expect(report).toContain('Best Sharpe ratio in training');
 
   const none = await analyze('none', '--where', 'trades>=100000');
   expect(none).toMatchObject({ equity: { end: 100_000 }, trades: { count: 0 } });
@@ -351,7 +389,7 @@ export default defineStrategy({
     return file;
   }
 
-  test.each(['SIGINT', 'SIGKILL'] as const)(
+  test.each(some(1, ['SIGINT', 'SIGKILL'] as const))(
     'by %s resumes in its window and gives the same result',
     async (signal) => {
       const gate = join(directory, `${signal}.go`);
@@ -361,7 +399,8 @@ export default defineStrategy({
       const home = { SERVICE_LOCAL_HOME: join(directory, `${signal}-home`) };
       const env = { ...process.env, ...home };
       const finish = async (to: string): Promise<WalkForwardDocument> => {
-        const { stdout } = await inProcess([...args, '--out', to, '--json'], { env: home });
+        const last = [...args, '--workers', '1', '--out', to, '--json'];
+        const { stdout } = await inProcess(last, { env: home });
         return JSON.parse(stdout) as WalkForwardDocument;
       };
       const child = spawn(process.execPath, [BIN, ...all], { env, stdio: 'ignore' });

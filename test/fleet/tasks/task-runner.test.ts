@@ -1,3 +1,6 @@
+import type { TrialsRecord } from '../../../src/backtest/ledger/ledger-entry.ts';
+import { unpackTrials } from '../../../src/backtest/ledger/packed-trials.ts';
+import { readTrials } from '../../../src/fleet/tasks/trial-entries.ts';
 import { createHash } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { hostname, tmpdir } from 'node:os';
@@ -97,11 +100,11 @@ async function open(): Promise<TaskService> {
   return { storage, clock: () => now, catalogueDir };
 }
 
-function run(on = service): TaskRunner {
+function run(on = service, timeoutMs = 5000): TaskRunner {
   const options = {
     workers: 2,
     paperSessions: 100,
-    timeoutMs: 5000,
+    timeoutMs,
     log: createLog((line) => log.push(line), false),
   };
   const runner = startTaskRunner(on, options);
@@ -245,6 +248,18 @@ describe.each(DATABASES)('tasks on %s', (kind) => {
 
 describe('tasks', () => {
   useDatabase('sqlite');
+
+  it('a backtest that fails over its bars counts as a trial without a Sharpe ratio, once', async () => {
+    // No time limit of a strategy can be 0, so that its run fails after its bars were read.
+    run(service, 0);
+    for (const task_id of [await start(), await start()]) {
+      expect((await ended(task_id)).status).toBe('failed');
+    }
+    const { entries } = await readTrials(service.storage.read, 0, 10);
+    expect(entries).toMatchObject([{ seq: 1, kind: 'trials', count: 1, by: 'operator' }]);
+    const { trials } = entries[0] as TrialsRecord;
+    expect([...unpackTrials(trials)]).toMatchObject([{ sharpe: null }]);
+  });
 
   it('a task that cannot succeed fails with the reason', async () => {
     run();

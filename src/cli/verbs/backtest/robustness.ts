@@ -72,7 +72,7 @@ export const verb = defineVerb({
     const { planRobustness, testRobustness } =
       await import('../../../backtest/robustness/test-robustness.ts');
     const { writeRobustness } = await import('../../../backtest/robustness/robustness-files.ts');
-    const { CountedTrials } = await import('../../counted-trials.ts');
+    const { countTrials } = await import('../../count-trials.ts');
     const { ownStrategiesOf } = await import('../../own-strategies.ts');
     const { PhaseProgress } = await import('../../phase-progress.ts');
     const { robustnessFailure, showRobustness } = await import('../../show-robustness.ts');
@@ -96,7 +96,7 @@ export const verb = defineVerb({
     );
     await prepareDirectory(directory);
 
-    const counted = new CountedTrials(context);
+    const counted = countTrials(context);
     const lockWith = counted.capture(job);
     const progress = new PhaseProgress(context);
     let document;
@@ -157,11 +157,11 @@ export const verb = defineVerb({
  */
 function searchOf({ seed, ...options }: Parameters<typeof searchRequestOf>[0]): SearchRequest {
   if (options.param.length === 0) {
-    const { search, trials, prune } = options;
-    if (search === 'grid' && trials === undefined && !prune) {
+    const { search, trials } = options;
+    if (search === 'grid' && trials === undefined) {
       return { params: [], goal: goalOf(options) };
     }
-    throw new ServiceError('usage', '--search, --trials and --prune need at least one --param', {
+    throw new ServiceError('usage', '--search and --trials need at least one --param', {
       remedy: 'Specify a parameter and its values, for example -p fast=5:50:5, or leave them out.',
     });
   }

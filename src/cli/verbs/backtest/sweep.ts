@@ -2,7 +2,7 @@ import { resolve } from 'node:path';
 import { ServiceError } from '../../../base/errors.ts';
 import { DATA_OPTIONS, HOLDOUT_OPTION } from '../../data-options.ts';
 import { DEFAULT_COLUMN_MB, MEMORY_OPTION } from '../../memory-option.ts';
-import { SEARCH_OPTIONS, searchRequestOf } from '../../search-options.ts';
+import { PRUNE_OPTION, SEARCH_OPTIONS, searchRequestOf } from '../../search-options.ts';
 import type { Progress } from '../../output.ts';
 import { defineVerb } from '../../verb.ts';
 
@@ -17,6 +17,7 @@ export const verb = defineVerb({
   },
   options: {
     ...SEARCH_OPTIONS,
+    ...PRUNE_OPTION,
     from: { value: 'date', description: 'first day, which overrides the spec' },
     to: { value: 'date', description: 'last day, which overrides the spec' },
     ...DATA_OPTIONS,
@@ -45,7 +46,7 @@ export const verb = defineVerb({
     const { planSearch } = await import('../../../backtest/search/plan-search.ts');
     const { runSearch } = await import('../../../backtest/search/run-search.ts');
     const { finishSweep } = await import('../../../backtest/search/sweep-document.ts');
-    const { CountedTrials } = await import('../../counted-trials.ts');
+    const { countTrials } = await import('../../count-trials.ts');
     const { showSweep } = await import('../../show-backtest.ts');
     const { ownStrategiesOf } = await import('../../own-strategies.ts');
     const { settings } = context;
@@ -68,7 +69,7 @@ export const verb = defineVerb({
     );
     await prepareDirectory(directory);
 
-    const counted = new CountedTrials(context);
+    const counted = countTrials(context);
     const lockWith = counted.capture(job);
     const { results, trials } = search;
     let progress: Progress | undefined;

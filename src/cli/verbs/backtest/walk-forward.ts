@@ -8,7 +8,7 @@ import { ServiceError } from '../../../base/errors.ts';
 import { DATA_OPTIONS, HOLDOUT_OPTION } from '../../data-options.ts';
 import { gateFailure } from '../../gate-failure.ts';
 import { MEMORY_OPTION, DEFAULT_COLUMN_MB } from '../../memory-option.ts';
-import { SEARCH_OPTIONS, searchRequestOf } from '../../search-options.ts';
+import { PRUNE_OPTION, SEARCH_OPTIONS, searchRequestOf } from '../../search-options.ts';
 import type { Progress } from '../../output.ts';
 import { defineVerb, type Context } from '../../verb.ts';
 
@@ -24,6 +24,7 @@ export const verb = defineVerb({
   },
   options: {
     ...SEARCH_OPTIONS,
+    ...PRUNE_OPTION,
     train: {
       value: 'span',
       description: 'length of a training window, such as 3y, 18mo, 26w or 90d',
@@ -74,7 +75,7 @@ export const verb = defineVerb({
     const { walkForwardOutcome } =
       await import('../../../backtest/windows/walk-forward-document.ts');
     const { writeWalkForward } = await import('../../../backtest/windows/walk-forward-files.ts');
-    const { CountedTrials } = await import('../../counted-trials.ts');
+    const { countTrials } = await import('../../count-trials.ts');
     const { showWalkForward } = await import('../../show-walk-forward.ts');
     const { settings } = context;
 
@@ -88,7 +89,7 @@ export const verb = defineVerb({
     );
     await prepareDirectory(directory);
 
-    const counted = new CountedTrials(context);
+    const counted = countTrials(context);
     let progress: Progress | undefined;
     let trials = { done: 0, total: 0 };
     // From here on, Ctrl-C keeps finished trials; before, it ends the process at once.

@@ -109,7 +109,7 @@ function notesOn({ running }: BotFork, { first_difference, failure }: Compared):
   ];
 }
 
-function showFork(out: Output, fork: ForkPage & Pick<Compared, 'steps' | 'events'>): void {
+function showFork(out: Output, fork: ForkPage): void {
   const { at_seq, time, changes, notes, steps, events, after, figures } = fork;
   const place = `event ${at_seq}, ${formatTime(Date.parse(time))}`;
   out.line(`Changed after ${place}, with ${formatCountOf(steps.after, 'bar')} to follow`);

@@ -1,22 +1,22 @@
-import type { BacktestJob } from '../backtest/job.ts';
-import type { Holdout, Lock } from '../backtest/summary.ts';
-import { TrialLedger, type TrialCommand } from '../backtest/ledger/trial-ledger.ts';
-import type { ExecutedTrial } from '../backtest/ledger/packed-trials.ts';
-import { ServiceError } from '../base/errors.ts';
-import type { Context } from './verb.ts';
+import { ServiceError } from '../../base/errors.ts';
+import type { BacktestJob } from '../job.ts';
+import type { Holdout, Lock } from '../summary.ts';
+import type { ExecutedTrial } from './packed-trials.ts';
+import { TrialLedger, type TrialCommand } from './trial-ledger.ts';
 
 /**
- * Counts the trials of a command in the ledger of this machine. If the ledger cannot be used, for example
- * because the home directory is read-only, a message says so, and the command continues without it.
+ * Counts the trials of a command or function in the ledger of this machine. If the ledger cannot be
+ * used, for example because the home directory is read-only, the work continues without it.
  */
 export class CountedTrials {
   readonly #ledger: TrialLedger;
-  readonly #message: Context['message'];
+  readonly #onFault: (fault: ServiceError) => void;
   #isUsable = true;
 
-  constructor({ settings, message }: Context) {
-    this.#ledger = new TrialLedger(settings.home);
-    this.#message = message;
+  /** @param onFault called at most once, if the ledger cannot be used */
+  constructor(home: string, onFault: (fault: ServiceError) => void) {
+    this.#ledger = new TrialLedger(home);
+    this.#onFault = onFault;
   }
 
   /**
@@ -50,7 +50,7 @@ export class CountedTrials {
     } catch (error) {
       if (!(error instanceof ServiceError)) throw error;
       this.#isUsable = false;
-      this.#message(`warning: trials are not counted: ${error.message}`);
+      this.#onFault(error);
       return undefined;
     }
   }
