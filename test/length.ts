@@ -13,5 +13,5 @@ export const seed = Number(process.env['SERVICE_LOCAL_TEST_SEED']);
 export const some = <T>(few: number, cases: readonly T[]): readonly T[] =>
   isAtLength ? cases : cases.slice(0, few);
 
-/** Number of examples of a property: half of `count` in `npm test`, 100 times `count` in `test:long`. */
-export const runs = (count: number): number => (isAtLength ? 100 * count : Math.ceil(count / 2));
+/** Number of examples of a property: a quarter of `count` in `npm test`, 100 times `count` in `test:long`. */
+export const runs = (count: number): number => (isAtLength ? 100 * count : Math.ceil(count / 4));

@@ -24,7 +24,6 @@ const LONG_FUNCTIONS: Readonly<Record<string, string>> = {
     'is embedded in the page as one function',
   'src/backtest/report/client/chart-tools.ts prepareCharts':
     'is embedded in the page as one function',
-  'src/backtest/report/client/price-chart.ts drawPrices': 'is embedded in the page as one function',
   'src/backtest/report/client/heat-map.ts drawHeatMap': 'draws one picture from top to bottom',
   'src/cli/verbs/backtest.ts run': 'the steps of a command, in order',
   'src/cli/verbs/backtest/robustness.ts run': 'the steps of a command, in order',

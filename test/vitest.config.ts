@@ -1,4 +1,13 @@
-import { chmodSync, globSync, mkdtempSync, readdirSync, readFileSync, rm, rmSync } from 'node:fs';
+import {
+  chmodSync,
+  globSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rm,
+  rmSync,
+} from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -25,6 +34,7 @@ export function filesWith(text: string): string[] {
 const temporary = mkdtempSync(join(TEMPORARY, 'sl-'));
 // Some tests run processes as other users.
 chmodSync(temporary, 0o1777);
+mkdirSync(join(temporary, 'home'));
 process.once('exit', () => rmSync(temporary, { recursive: true, force: true }));
 
 /**
@@ -46,13 +56,17 @@ export const test = {
   hookTimeout: 60_000,
   env: {
     TMPDIR: temporary,
+    // No test reads or writes the files of the developer.
+    HOME: join(temporary, 'home'),
+    SERVICE_LOCAL_HOME: join(temporary, 'home/.service-local'),
     SERVICE_LOCAL_TEST_DISK: tmpdir(),
     NODE_COMPILE_CACHE: join(tmpdir(), week),
     SERVICE_LOCAL_TEST_SEED: '1',
   },
   setupFiles: 'properties.ts',
   // Tests create many objects that do not live long, for which the default of 16 MiB is small.
-  execArgv: ['--max-semi-space-size=64'],
+  // Other workers use the other processors: collecting garbage on several threads costs more.
+  execArgv: ['--max-semi-space-size=64', '--single-threaded-gc'],
 };
 
 export const alias = { tweetnacl: fileURLToPath(import.meta.resolve('./lease/native-ed25519.ts')) };

@@ -29,7 +29,7 @@ const Limits = z
       'Sum of long and short positions in account currency, assuming that all working orders are filled. Divided among sessions.',
     ),
     max_daily_loss: amount.describe(
-      'Loss in account currency since the last close of the previous UTC day. Divided among sessions; not for instruments.',
+      'Loss in account currency since the last close of the previous day. A day is a UTC day, or a session of `universe.calendar` of the bot. Divided among sessions; not for instruments.',
     ),
     max_messages_per_second: amount.describe(
       'Orders and cancellations. Divided among sessions; not for instruments.',

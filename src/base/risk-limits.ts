@@ -39,7 +39,7 @@ const REQUIRED_LIMITS = {
   max_daily_loss_pct: {
     title: 'loss of a day',
     unit: 'share of equity',
-    help: 'Maximum loss of one UTC day, as a share of equity: 0.02 is 2 %. Beyond it, only orders that reduce a position pass.',
+    help: 'Maximum loss of one day, as a share of equity: 0.02 is 2 %. A day is a UTC day, or a session of `universe.calendar`. Beyond it, only orders that reduce a position pass.',
   },
   max_drawdown_pct: {
     title: 'drawdown',

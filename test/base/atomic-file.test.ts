@@ -110,6 +110,10 @@ describe('writeAtomically', () => {
       const parent = spawn('sh', ['-c', 'sleep 60 & echo $!; exec sleep 60']);
       try {
         const [pid] = (await once(parent.stdout, 'data')) as [Buffer];
+        // Until then, the shell could read the exit code of its child.
+        await vi.waitFor(() =>
+          expect(readFileSync(`/proc/${parent.pid}/comm`, 'utf8')).toBe('sleep\n'),
+        );
         const statOf = (): string[] =>
           readFileSync(`/proc/${Number(pid)}/stat`, 'utf8')
             .split(') ')[1]!

@@ -1,9 +1,16 @@
 import { spawnSync } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Measurement } from './measurement.ts';
 
 /** The compiled CLI, which users start. */
 export const CLI = join(import.meta.dirname, '../../dist/bin/service-local.js');
+
+/** Home of the measured processes, so that they add no trials to the ledger of the developer. */
+const home = mkdtempSync(join(tmpdir(), 'service-local-bench-home-'));
+process.once('exit', () => rmSync(home, { recursive: true, force: true }));
+const env = { ...process.env, SERVICE_LOCAL_HOME: home };
 
 /**
  * Runs Node with the arguments.
@@ -12,7 +19,7 @@ export const CLI = join(import.meta.dirname, '../../dist/bin/service-local.js');
  * @throws Error with its standard error if it fails
  */
 export function runNode(...args: readonly string[]): { stdout: string; stderr: string } {
-  const { stdout, stderr, status } = spawnSync(process.execPath, args, { encoding: 'utf8' });
+  const { stdout, stderr, status } = spawnSync(process.execPath, args, { encoding: 'utf8', env });
   if (status !== 0) throw new Error(stderr);
   return { stdout, stderr };
 }

@@ -222,6 +222,9 @@ describe('the identity of the daemon', () => {
       const parent = spawn('sh', ['-c', 'sleep 60 & echo $!; exec sleep 60']);
       ends.push(() => parent.kill('SIGKILL'));
       const [pid] = (await once(parent.stdout, 'data')).map(Number);
+      await vi.waitFor(() =>
+        expect(readFileSync(`/proc/${parent.pid}/comm`, 'utf8')).toBe('sleep\n'),
+      );
       const fields = (): string[] =>
         readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]!.split(' ');
       const own = newNote('http://127.0.0.1');

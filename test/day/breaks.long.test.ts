@@ -6,10 +6,10 @@ import { BREAK, BREAKS } from './breaks.ts';
 
 const path = (name: string): string => fileURLToPath(new URL(name, import.meta.url));
 
-test.for(BREAKS)('one of 25 days finds that $name', async ({ name }) => {
+test.for(BREAKS)('one of 100 days finds that $name', async ({ name }) => {
   const simulation = spawn(
     process.execPath,
-    ['--import', path('breaks.ts'), path('../simulate-day.ts'), '1', '25'],
+    ['--import', path('breaks.ts'), path('../simulate-day.ts'), '1', '100'],
     { env: { ...process.env, [BREAK]: name } },
   );
   const errors = text(simulation.stderr);
