@@ -10,7 +10,8 @@ import { drawdownsOf } from '../../src/backtest/returns.ts';
 import type { ReportInput } from '../../src/backtest/report/input.ts';
 import { HIGHEST_SHARPE } from '../../src/backtest/search/goal.ts';
 import { metricsFrom } from '../../src/backtest/search/trial-figures.ts';
-import type { SweepReportInput, SweepRow } from '../../src/backtest/report/sweep-report.ts';
+import type { SweepReportInput } from '../../src/backtest/report/sweep-report.ts';
+import type { SweepRow } from '../../src/backtest/report/sweep-row.ts';
 import { conventionsFor, statistics } from '../../src/backtest/statistics.ts';
 import type { Summary } from '../../src/backtest/summary.ts';
 

@@ -4,7 +4,7 @@ import { html, type Html, nothing } from '../../base/html.ts';
 import { RUN_FIGURES } from '../../base/run-figures.ts';
 import type { Objective } from '../search/goal.ts';
 import { type Axis, svgChart, tickPercent, valueAxis } from './svg-chart.ts';
-import type { SweepRow } from './sweep-report.ts';
+import type { SweepRow } from './sweep-row.ts';
 
 /** Charts of each objective over each parameter, with a dot for each trial. The first row is the best. */
 export function samplesSection(

@@ -2,7 +2,7 @@ import type { DeflatedSharpe } from '../deflated-sharpe.ts';
 import type { Summary } from '../summary.ts';
 import { describeTrials, type TrialCounts } from '../search/describe-trials.ts';
 import { shownFigures, type Goal } from '../search/goal.ts';
-import type { TrialFigureName, TrialMetrics } from '../search/trial-figures.ts';
+import type { TrialFigureName } from '../search/trial-figures.ts';
 import { drawHeatMap, type HeatMapData } from './client/heat-map.ts';
 import { sortTables } from './client/sort-tables.ts';
 import { switchTheme } from './client/switch-theme.ts';
@@ -19,6 +19,7 @@ import { html, type Html, nothing } from '../../base/html.ts';
 import { type Column, renderPage, sortableTable, THEME_BUTTON } from './render-report.ts';
 import { PRINTED_ROWS } from '../../base/report-style.ts';
 import { samplesSection } from './samples-section.ts';
+import type { SweepRow } from './sweep-row.ts';
 
 export interface SweepReportInput {
   readonly bot: Summary['bot'];
@@ -37,13 +38,6 @@ export interface SweepReportInput {
   readonly rows: readonly SweepRow[];
   /** Deflated Sharpe ratio of the first row, or why it has none. */
   readonly deflated: DeflatedSharpe | string;
-}
-
-export interface SweepRow {
-  readonly params: Readonly<Record<string, number | string | boolean>>;
-  readonly metrics: TrialMetrics;
-  /** With several objectives: 1 for the Pareto front, 2 for the front of the other trials, and so on. */
-  readonly front?: number | undefined;
 }
 
 // Limits the page to a few megabytes, regardless of the size of the grid.
