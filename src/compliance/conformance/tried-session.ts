@@ -56,12 +56,12 @@ export class TriedSession {
   readonly #life: Life = { isOver: false };
   readonly #stop = new AbortController();
   readonly #connections: Connection[] = [];
+  readonly #credentialsDir: string;
 
   constructor(options: SessionOptions, time: VirtualTime) {
     this.#options = options;
-    const credentialsDir = writeCredentials(options.credentials);
-    const done = time.live(this.#life, () => this.#trade(credentialsDir, time));
-    void this.#watch(done, credentialsDir);
+    this.#credentialsDir = writeCredentials(options.credentials);
+    void this.#watch(time.live(this.#life, () => this.#trade(time)));
   }
 
   /** Requests the end of the session, like SIGTERM. */
@@ -73,9 +73,10 @@ export class TriedSession {
   kill(): void {
     this.#life.isOver = true;
     for (const connection of this.#connections) connection.kill();
+    this.#removeCredentials();
   }
 
-  #trade(credentialsDir: string, time: VirtualTime): Promise<RunEnd> {
+  #trade(time: VirtualTime): Promise<RunEnd> {
     const { tried, strategy, definition, journal, log, deploymentId } = this.#options;
     const { take } = tried;
     return trade({
@@ -87,7 +88,7 @@ export class TriedSession {
         version: 1,
         state_dir: '',
         exchange: { name: 'simulated', ...definition },
-        venue: { type: 'exchange', credentials_dir: credentialsDir },
+        venue: { type: 'exchange', credentials_dir: this.#credentialsDir },
         control: { url: 'http://conformance.invalid', token_file: '' },
       },
       bot: {
@@ -134,16 +135,21 @@ export class TriedSession {
     };
   }
 
-  async #watch(done: Promise<RunEnd>, credentialsDir: string): Promise<void> {
+  async #watch(done: Promise<RunEnd>): Promise<void> {
     const { onEnd } = this.#options;
     try {
       const end = await done;
       if (!this.#life.isOver) onEnd(end);
     } catch (error) {
-      onEnd(undefined, error);
+      if (!this.#life.isOver) onEnd(undefined, error);
     } finally {
-      rmSync(credentialsDir, { recursive: true, force: true });
+      this.#removeCredentials();
     }
+  }
+
+  /** A killed session never ends, and so cannot remove them itself. */
+  #removeCredentials(): void {
+    rmSync(this.#credentialsDir, { recursive: true, force: true });
   }
 }
 

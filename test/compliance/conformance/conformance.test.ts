@@ -1,7 +1,8 @@
 import { execFileSync } from 'node:child_process';
-import { existsSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { article } from '../../../src/compliance/articles.ts';
 import { EXERCISED } from '../../../src/compliance/conformance/case.ts';
 import { CATALOGUE } from '../../../src/compliance/conformance/case-catalogue.ts';
@@ -17,7 +18,13 @@ const failed = async (bot: TriedBot, cases?: readonly string[]): Promise<string[
   return results.flatMap(({ id, status }) => (status === 'fail' ? [id] : []));
 };
 
-test('a correct bot passes every applicable case', async () => {
+test('a correct bot passes every applicable case', async ({ onTestFinished }) => {
+  const temporary = mkdtempSync(join(tmpdir(), 'service-local-cases-'));
+  vi.stubEnv('TMPDIR', temporary);
+  onTestFinished(() => {
+    vi.unstubAllEnvs();
+    rmSync(temporary, { recursive: true });
+  });
   const lines: string[] = [];
   const result = await runConformance(bots.correct, {
     seed: SEED,
@@ -46,6 +53,8 @@ test('a correct bot passes every applicable case', async () => {
   }
   // Only the facility of a venue can certify that.
   expect(lines.join('\n')).not.toMatch(/compliant/);
+  // Sessions that were killed leave no files with credentials.
+  expect(readdirSync(temporary)).toEqual([]);
 });
 
 test('cases are plain data and name existing modules', () => {
