@@ -238,17 +238,18 @@ const LARGEST_CORRELATION = 0.97;
 function errorOfMean(values: Float64Array): number {
   let products = 0;
   let squares = 0;
-  for (let i = 1; i < values.length; i++) {
-    products += values[i]! * values[i - 1]!;
-    squares += values[i - 1]! * values[i - 1]!;
+  for (let i = 0; i < values.length; i++) {
+    products += values[i]! * (values[i - 1] ?? 0);
+    squares += values[i]! * values[i]!;
   }
   const limited = Math.min(LARGEST_CORRELATION, Math.max(-LARGEST_CORRELATION, products / squares));
   const correlation = squares === 0 ? 0 : limited;
-  const rest = values.subarray(1).map((value, i) => value - correlation * values[i]!);
+  const rest = values.map((value, i) => value - correlation * (values[i - 1] ?? 0));
+  // The first value has no predecessor: scaled, its variance equals that of the other residuals.
+  rest[0]! *= Math.sqrt(1 - correlation * correlation);
   const mean = rest.reduce((sum, value) => sum + value / rest.length, 0);
   const centered = rest.map((value) => value - mean);
-  const error = blockedError(centered, meanBlockLength(centered)) / (1 - correlation);
-  return error * Math.sqrt(rest.length / values.length);
+  return blockedError(centered, meanBlockLength(centered)) / (1 - correlation);
 }
 
 /** Beyond this many mean block lengths, two returns are in one block with a probability below 1e-6. */

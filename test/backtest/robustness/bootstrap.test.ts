@@ -107,6 +107,17 @@ describe('the intervals', () => {
     expect(covered.max_drawdown).toBeGreaterThan(0.8);
   });
 
+  it('hardly depend on the position of a single large loss', () => {
+    const returns = returnsOf(252, 0, normals(4));
+    const widths = [0, 1, 100, 251].map((day) => {
+      const changed = returns.with(day, -0.2);
+      const options = { conventions, years: 1, resamples: 999, seed: 5 };
+      const { low, high } = bootstrap(changed, options)!.intervals.sharpe!;
+      return high - low;
+    });
+    expect(Math.max(...widths) / Math.min(...widths)).toBeLessThan(1.2);
+  });
+
   it('depend on the seed alone', () => {
     const returns = returnsOf(100, 0, normals(1));
     const of = (seed: number) =>
