@@ -61,7 +61,7 @@ export function differingBases(runs: readonly StoredRun[]): Differing {
 export function describeDiffering(runs: readonly StoredRun[], differing: Differing): string[] {
   const notes: string[] = [];
   if (differing.has('money')) {
-    const currencies = distinct(runs, ({ summary }) => summary.currency);
+    const currencies = distinct(runs, ({ summary }) => summary.currency ?? 'an unknown currency');
     notes.push(
       currencies.length > 1
         ? `The accounts are in ${currencies.join(' and ')}: amounts of money are not ranked.`
