@@ -199,7 +199,10 @@ export async function walkForward(
     count: (window, ended) => counted.record(window, 'walk-forward', ended),
     onProgress: options.onProgress,
   });
-  const { tests, document } = walkForwardOutcome(walk, [], counted.capture(job)([]).trials);
+  const { tests, document } = walkForwardOutcome(walk, [], {
+    trials: counted.capture(job)([]).trials,
+    holdout: counted.useHoldout(job),
+  });
   const outcome = { tests, document: { ...document, findings: withFaults(document.findings) } };
   if (directory !== undefined) await writeWalkForward(directory, walk, outcome);
   return { document: outcome.document, ...columnsOf(walk.result) };

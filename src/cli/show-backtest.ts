@@ -62,7 +62,7 @@ export function showSummary(out: Output, summary: Summary): void {
 
 export function showSweep(out: Output, document: SweepDocument, top: number): void {
   const { bot, window, search, axes, results, findings } = document;
-  const { trials, deflated_sharpe: deflated } = document;
+  const { trials, deflated_sharpe: deflated, holdout } = document;
   out.line(`${out.style.bold(bot.name)}  ${formatWindow(window)}`);
   out.line(describeTrials(trials));
   for (const { reason, count } of trials.skipped_because) {
@@ -97,6 +97,7 @@ export function showSweep(out: Output, document: SweepDocument, top: number): vo
         `about ${formatRatio(deflated.expected_max_sharpe)}.`,
     );
   }
+  for (const sentence of describeLuck({ holdout })) out.line(sentence);
   showFindings(out, findings);
 }
 

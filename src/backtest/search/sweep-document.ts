@@ -50,6 +50,7 @@ export interface SweepDocument {
    * done, and if it is undefined.
    */
   readonly deflated_sharpe: DeflatedSharpe | null;
+  readonly holdout?: Summary['holdout'];
   /** Finished trials that meet the constraints, best first, at most 50,000; `trials.csv` has all. */
   readonly results: readonly Ranked[];
   /** Doubts about the results of all trials. */
@@ -104,6 +105,7 @@ export async function finishSweep(search: Search, directory: string): Promise<Sw
     },
     best: ranked[0] ?? null,
     deflated_sharpe: results.isComplete ? ((await deflateBest(search, ranked[0])) ?? null) : null,
+    ...(job.holdout && { holdout: job.holdout }),
     results: ranked,
     findings: sweepFindings(job),
     hashes: { trials: table },

@@ -4,7 +4,7 @@ import { HIGHEST_SHARPE, type Goal } from '../search/goal.ts';
 import type { SearchMethod } from '../search/search-method.ts';
 import type { TrialMetrics } from '../search/trial-figures.ts';
 import type { Trial } from '../search/trial.ts';
-import type { EarlierTrials, Summary } from '../summary.ts';
+import type { EarlierTrials, Holdout, Summary } from '../summary.ts';
 import { efficiencyOf, type Efficiency } from './efficiency.ts';
 import type { FlatReason } from './flat-window.ts';
 import { stabilityOf, type ParameterStability } from './stability.ts';
@@ -29,6 +29,7 @@ type RunBlocks = Pick<
   | 'ambiguity'
   | 'margin_calls'
   | 'deflated_sharpe'
+  | 'holdout'
   | 'findings'
 >;
 
@@ -79,15 +80,19 @@ export interface WalkForwardOutcome {
 /**
  * Computes the figures of a finished walk-forward analysis.
  *
- * @param trials in the ledger on these data, including the trials of all windows; undefined if they do not count
+ * @param ledger `trials` on these data so far, including those of all windows, and the use of the
+ * holdout; undefined if they do not count
  */
 export function walkForwardOutcome(
   walk: WalkForward,
   assertions: readonly WalkForwardAssertion[],
-  trials: EarlierTrials | undefined,
+  {
+    trials,
+    holdout,
+  }: { readonly trials: EarlierTrials | undefined; readonly holdout: Holdout | undefined },
 ): WalkForwardOutcome {
   const { job, plan, axes, windows, tested, result } = walk;
-  const unjudged = { ...tested, lock: { ...tested.lock, trials }, assertions: [] };
+  const unjudged = { ...tested, lock: { ...tested.lock, trials }, holdout, assertions: [] };
   const tests = outcomeOf(unjudged, result, { runId: '', wallMs: 0 });
   const { summary } = tests;
   const cagr = summary.returns.cagr ?? summary.undefined['returns.cagr']!;
@@ -127,6 +132,7 @@ export function walkForwardOutcome(
       ambiguity: summary.ambiguity,
       margin_calls: summary.margin_calls,
       deflated_sharpe: summary.deflated_sharpe,
+      ...(holdout && { holdout }),
       gates: evaluateWalkForwardGates(assertions, figures),
       findings: summary.findings,
       undefined: reasons,

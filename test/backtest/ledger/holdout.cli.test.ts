@@ -114,7 +114,9 @@ test.each([
     const env = { SERVICE_LOCAL_HOME: options.home };
     const { code, stdout, stderr } = await inProcess(words, { cwd: home, env });
     expect({ code, stderr }).toMatchObject({ code: 0 });
-    return figuresOf(JSON.parse(stdout) as object);
+    const document = JSON.parse(stdout) as Pick<Summary, 'holdout'>;
+    expect(document.holdout).toMatchObject({ period: '90d', is_open: false, opened: 0 });
+    return figuresOf(document);
   });
   expect(figures[1]).toEqual(figures[0]);
 });

@@ -103,7 +103,8 @@ export const verb = defineVerb({
       progress?.stop();
     }
     const lock = lockWith(results.inOrder());
-    const document = await finishSweep({ ...search, job: { ...job, lock } }, directory);
+    const held = { ...job, lock, holdout: counted.useHoldout(job) };
+    const document = await finishSweep({ ...search, job: held }, directory);
     if (signal.aborted) {
       failure ??= new ServiceError(
         'interrupted',

@@ -122,7 +122,10 @@ export const verb = defineVerb({
     } finally {
       progress?.stop();
     }
-    const outcome = walkForwardOutcome(walk, options.assert, counted.capture(job)([]).trials);
+    const outcome = walkForwardOutcome(walk, options.assert, {
+      trials: counted.capture(job)([]).trials,
+      holdout: counted.useHoldout(job),
+    });
     const document = await writeWalkForward(directory, walk, outcome);
     return {
       data: document,
