@@ -1,3 +1,4 @@
+import { inspect } from 'node:util';
 import { z } from 'zod';
 import type { SearchMethod } from '../backtest/search/search-method.ts';
 import { SAMPLING_DEFAULTS } from '../backtest/search/search-method.ts';
@@ -211,7 +212,7 @@ export function checkOptions(schema: z.ZodObject, given: unknown): void {
   const [at, value] = [issue.path.join('.'), valueAt(given, issue.path)];
   const accepts = issue.message;
   const what = at === '' ? 'the options are' : `option ${at} is`;
-  throw new ServiceError('usage', `${what} ${inspect(value)}`, {
+  throw new ServiceError('usage', `${what} ${write(value)}`, {
     remedy: `It accepts ${at === '' ? 'an object' : accepts}.`,
   });
 }
@@ -238,10 +239,12 @@ function valueAt(value: unknown, at: readonly PropertyKey[]): unknown {
 }
 
 /** A value as its author would write it, at most 60 characters. */
-function inspect(value: unknown): string {
+function write(value: unknown): string {
   if (typeof value === 'function') return 'a function';
-  if (typeof value === 'number' || value === undefined) return String(value);
-  const written = JSON.stringify(value) ?? typeof value;
+  const written =
+    typeof value === 'string'
+      ? JSON.stringify(value)
+      : inspect(value, { depth: 2, breakLength: Infinity });
   return written.length > 60 ? `${written.slice(0, 59)}…` : written;
 }
 

@@ -167,6 +167,22 @@ test.each([
   expect(`${error.message} ${error.remedy}`).not.toMatch(/--\w|-p /);
 });
 
+test('values without JSON are shown in errors as in a program', async () => {
+  const circular: Record<string, unknown> = {};
+  circular['self'] = circular;
+  for (const [wrong, shown] of [
+    [10n, '10n'],
+    [circular, '<ref *1> { self: [Circular *1] }'],
+    [Symbol('ten'), 'Symbol(ten)'],
+  ]) {
+    const options = { home, params: { fast: wrong } } as unknown as SweepOptions;
+    await expect(sweep(SMA, options)).rejects.toMatchObject({
+      code: 'usage',
+      message: `option params.fast is ${String(shown)}`,
+    });
+  }
+});
+
 test('errors of the other functions name their options, too', async () => {
   const failures = [
     backtest(SMA, { home, params: { fast: 0 } }),
