@@ -1,7 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { pricesSection } from '../../src/backtest/report/charts-section.ts';
-import { unpackLevels } from '../../src/backtest/report/client/unpack-levels.ts';
+import { unpackColumn, unpackLevels } from '../../src/backtest/report/client/unpack-levels.ts';
+import { packColumn } from '../../src/backtest/report/pack-column.ts';
 import { packLevel } from '../../src/backtest/report/pack-level.ts';
 import { priceCharts } from '../../src/backtest/report/price-charts.ts';
 import {
@@ -234,6 +235,29 @@ describe('levels of detail', () => {
           const given = close[index]!;
           if (given === null) expect(value).toBeNull();
           else expect(Math.abs(value! / given - 1)).toBeLessThan(5e-6);
+        });
+      }),
+    );
+  });
+
+  it('survive packing whatever their numbers are', () => {
+    const extremes = [1e-310, 5e-324, 1e16, -1e16, 1.23e17, 1e60, 1e200, -0, 0];
+    const number = fc.oneof(
+      fc.double({ noNaN: true, min: -1e300, max: 1e300 }),
+      fc.constantFrom(...extremes),
+    );
+    fc.assert(
+      fc.property(fc.array(fc.option(number)), (given) => {
+        const most = Math.max(0, ...given.map((value) => Math.abs(value ?? 0)));
+        const isSigned = given.some((value) => value !== null && value < 0);
+        const unpacked = unpackColumn(packColumn(given));
+        expect(unpacked.length).toBe(given.length);
+        unpacked.forEach((value, index) => {
+          const before = given[index]!;
+          if (before === null) return expect(value).toBeNull();
+          const size = isSigned ? most : Math.abs(before);
+          const error = Math.abs(value! - before);
+          expect(error).toBeLessThanOrEqual(5e-6 * size + 1e-14 * most + 1e-300);
         });
       }),
     );

@@ -1,6 +1,6 @@
 /** A column of numbers as text that is about a fifth as long as JSON; `unpackColumn` decodes it. */
 export interface PackedColumn {
-  /** Decimals of the values. */
+  /** Decimals of the values; negative if their last digits before the point are left out. */
   readonly digits: number;
   readonly length: number;
   /** Base64 of LEB128 numbers, see `packColumn`. */
@@ -10,9 +10,15 @@ export interface PackedColumn {
 /** Decimals up to which a column is tested for being exact. */
 const MOST_EXACT = 5;
 
+/** Differences of numbers with more significant digits would exceed 2^53. */
+const MOST_SIGNIFICANT = 15;
+
+/** Powers of ten beyond 10^308 are not numbers. Smaller values become 0. */
+const MOST_DECIMALS = 300;
+
 /**
  * Packs a column. Each value is rounded to a number of decimals that is exact or keeps six significant
- * digits, and is stored as its difference from the one before. 0 stands for a missing value; a
+ * digits, but at most fifteen of the largest value, and is stored as its difference from the one before. 0 stands for a missing value; a
  * difference of zero is stored as 1 and the number of further zeros.
  */
 export function packColumn(values: ArrayLike<number | null>): PackedColumn {
@@ -51,10 +57,10 @@ function digitsOf(values: ArrayLike<number | null>): number {
     if (value < least) least = value;
     while (exact <= MOST_EXACT && !isExact(size, exact)) exact += 1;
   }
-  if (exact <= MOST_EXACT) return exact;
-  const needed = least > 0 ? 5 - Math.floor(Math.log10(least)) : 6 - Math.floor(Math.log10(most));
-  // The differences of larger numbers would exceed 2^53.
-  return Math.max(0, Math.min(needed, 15 - Math.ceil(Math.log10(most))));
+  if (most === 0) return 0;
+  const six = least > 0 ? 5 - Math.floor(Math.log10(least)) : 6 - Math.floor(Math.log10(most));
+  const needed = exact <= MOST_EXACT ? exact : Math.max(0, six);
+  return Math.min(needed, MOST_SIGNIFICANT - Math.ceil(Math.log10(most)), MOST_DECIMALS);
 }
 
 const SCALES = Array.from({ length: MOST_EXACT + 1 }, (_, digits) => 10 ** digits);
