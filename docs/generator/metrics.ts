@@ -6,7 +6,10 @@ import type { Page } from './page.ts';
 /** Every metric of servers and runners. */
 export async function metricsPage(): Promise<Page> {
   // Without a database, a server still exports the names of the figures that it reads from there.
-  const storage = { check: () => Promise.reject(new Error('no database')) };
+  const storage = {
+    check: () => Promise.reject(new Error('no database')),
+    connections: () => undefined,
+  };
   const server = createMetrics({ storage, clock: Date.now } as never);
   const runner = createRunnerMetrics(() => ({
     bar: undefined,
@@ -17,7 +20,7 @@ export async function metricsPage(): Promise<Page> {
     '# Metrics',
     'Besides these, every process exports the usual metrics of a Node process.',
     '## Servers and workers',
-    '`/metrics` of a server needs a token with the scope `read`; that of a worker needs none. A worker exports only the metrics of alerts, the database and the clock.',
+    '`/metrics` of a server needs a token with the scope `read`; that of a worker needs none. A worker exports only those of tasks, sessions, alerts, the database and the clock. Figures of all workers come from the database, and are the same on each process.',
     metricsTable(await server.text()),
     '## Runners',
     'The pod of a deployment exports these at its port for health checks.',

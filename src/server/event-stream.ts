@@ -2,6 +2,7 @@ import { setTimeout } from 'node:timers/promises';
 import type { Context } from 'hono';
 import { ServiceError } from '../base/errors.ts';
 import { checkCaller, type Caller } from '../identity/tokens.ts';
+import { openStreams } from './open-streams.ts';
 import type { AppEnv, Services } from './services.ts';
 
 /** Other servers append events too, so new events are found only by querying the database. */
@@ -17,9 +18,6 @@ const HEARTBEAT = ': \n\n';
  */
 const MOST_STREAMS = 100;
 const TRY_AGAIN_SECONDS = 5;
-
-/** Open streams of this process, with the id of their administrator. */
-const openStreams = new Map<object, string>();
 
 /**
  * Responds with server-sent events until `follow` ends, the client disconnects, the token ends, or the

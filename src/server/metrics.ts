@@ -1,7 +1,7 @@
-import { setTimeout as wait } from 'node:timers/promises';
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
 import { identityFigures, type IdentityFigures } from '../identity/figures.ts';
 import type { IdentityStore } from '../identity/context.ts';
+import { cachedFigures } from './cached-figures.ts';
 import { createProcessMetrics, type ProcessMetrics } from './process-metrics.ts';
 
 export interface Metrics {
@@ -22,8 +22,6 @@ export interface Metrics {
 
 /** Minimum age before figures are read again, because reading them scans all leases. */
 const FIGURES_FRESH_MS = 60_000;
-/** Prometheus gives up after ten seconds by default. */
-const FIGURES_WITHIN_MS = 5_000;
 
 export function createMetrics({ storage, clock }: IdentityStore): Metrics {
   const register = new Registry();
@@ -49,8 +47,6 @@ export function createMetrics({ storage, clock }: IdentityStore): Metrics {
     ['document'],
   );
 
-  const process = createProcessMetrics(register, storage);
-
   const show = ({
     leases: byState,
     silent_installations,
@@ -65,22 +61,19 @@ export function createMetrics({ storage, clock }: IdentityStore): Metrics {
       trustSeconds.set({ document }, (end - clock()) / 1000);
     }
   };
-  let lastRead: { readonly at: number; readonly done: Promise<void> } | undefined;
-  /** Without a database, stale figures are removed; the other metrics are still exported. */
-  const drop = (): void => {
-    leases.reset();
-    silent.remove();
-    keyAge.remove();
-    trustSeconds.reset();
-    lastRead = undefined;
-  };
-  const refresh = (): Promise<void> => {
-    const now = clock();
-    if (lastRead === undefined || Math.abs(now - lastRead.at) >= FIGURES_FRESH_MS) {
-      lastRead = { at: now, done: identityFigures(storage.read, now).then(show).catch(drop) };
-    }
-    return lastRead.done;
-  };
+  const figures = cachedFigures({
+    freshMs: FIGURES_FRESH_MS,
+    clock,
+    read: () => identityFigures(storage.read, clock()),
+    show,
+    drop() {
+      leases.reset();
+      silent.remove();
+      keyAge.remove();
+      trustSeconds.reset();
+    },
+  });
+  const process = createProcessMetrics(register, storage, clock, [figures]);
 
   return {
     process,
@@ -109,9 +102,7 @@ export function createMetrics({ storage, clock }: IdentityStore): Metrics {
       registers: [register],
     }),
     async text() {
-      if (await process.checkStorage()) {
-        await Promise.race([refresh(), wait(FIGURES_WITHIN_MS, undefined, { ref: false })]);
-      } else drop();
+      await process.refresh();
       return register.metrics();
     },
     contentType: register.contentType,

@@ -1,8 +1,12 @@
 /** Metrics that servers and workers share, about themselves and their database. */
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
 import { onAlert } from '../events/raised-alerts.ts';
+import { setTimeout as wait } from 'node:timers/promises';
 import { storageProbe } from '../storage/probe.ts';
 import type { Storage } from '../storage/storage.ts';
+import type { CachedFigures } from './cached-figures.ts';
+import { createFleetMetrics } from './fleet-metrics.ts';
+import { createStorageMetrics } from './storage-metrics.ts';
 
 export interface ProcessMetrics {
   /** 1 while trading is blocked because the database is not adopted. */
@@ -12,12 +16,20 @@ export interface ProcessMetrics {
   readonly clockSkew: Gauge;
   /** Checks within one second whether the database responds, and updates the metric. */
   readonly checkStorage: () => Promise<boolean>;
+  /** Checks the database, and reads figures that are too old from it, within five seconds. */
+  readonly refresh: () => Promise<void>;
   readonly close: () => void;
 }
 
+/** Prometheus gives up after ten seconds by default. */
+const FIGURES_WITHIN_MS = 5_000;
+
+/** @param own figures of the process that are read from the database, too. */
 export function createProcessMetrics(
   register: Registry,
-  storage: Pick<Storage, 'check'>,
+  storage: Pick<Storage, 'check' | 'read' | 'kind' | 'connections'>,
+  clock: () => number,
+  own: readonly CachedFigures[] = [],
 ): ProcessMetrics {
   const registers = [register];
   const latency = new Histogram({
@@ -33,7 +45,7 @@ export function createProcessMetrics(
     labelNames: ['control', 'severity'],
     registers,
   });
-  const close = onAlert(({ control, severity, latency_ms }) => {
+  const endAlerts = onAlert(({ control, severity, latency_ms }) => {
     raised.inc({ control, severity });
     if (latency_ms !== null) latency.observe({ control, severity }, latency_ms / 1000);
   });
@@ -41,11 +53,21 @@ export function createProcessMetrics(
     new Gauge({ name: `service_local_${name}`, help, registers });
   const up = gauge('storage_up', '1 if the database responds, else 0');
   const isUp = storageProbe(storage);
+  const fleet = createFleetMetrics(register, storage, clock);
+  const load = createStorageMetrics(register, storage, clock);
+  const figures = [...own, fleet, load];
+  const checkStorage = async (): Promise<boolean> => {
+    const answers = await isUp();
+    up.set(answers ? 1 : 0);
+    return answers;
+  };
   return {
-    async checkStorage() {
-      const answers = await isUp();
-      up.set(answers ? 1 : 0);
-      return answers;
+    checkStorage,
+    async refresh() {
+      if (await checkStorage()) {
+        const read = Promise.all(figures.map(({ refresh }) => refresh()));
+        await Promise.race([read, wait(FIGURES_WITHIN_MS, undefined, { ref: false })]);
+      } else for (const { drop } of figures) drop();
     },
     held: gauge(
       'trading_held',
@@ -59,6 +81,10 @@ export function createProcessMetrics(
       'clock_skew_seconds',
       'Seconds by which the clock of this process is ahead of that of PostgreSQL',
     ),
-    close,
+    close() {
+      endAlerts();
+      fleet.close();
+      load.close();
+    },
   };
 }

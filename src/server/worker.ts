@@ -57,7 +57,7 @@ export async function startWorker(
   try {
     const register = new Registry();
     collectDefaultMetrics({ register });
-    const metrics = createProcessMetrics(register, storage);
+    const metrics = createProcessMetrics(register, storage, Date.now);
     ends.push(metrics.close);
     ends.push(await watchDatabase(storage, metrics, log));
     const probes = await serveProbes(
@@ -66,7 +66,7 @@ export async function startWorker(
         '/healthz': () => ({ status: 200, body: { status: 'ok' } }),
         '/readyz': () => readiness(storage, metrics),
         '/metrics': async () => {
-          await metrics.checkStorage();
+          await metrics.refresh();
           return { status: 200, body: await register.metrics(), contentType: register.contentType };
         },
       },

@@ -2,6 +2,7 @@ import pg from 'pg';
 import { retry } from '../base/backoff.ts';
 import { ServiceError } from '../base/errors.ts';
 import { OutcomeUnknown } from './storage-errors.ts';
+import { notifyFailure } from './storage-load.ts';
 
 /** No attempt begins after this time, which is longer than a restart of PostgreSQL. */
 const RETRY_FOR_MS = 5_000;
@@ -57,9 +58,14 @@ export async function retryDuringOutage<T>(attempt: () => Promise<T>): Promise<T
   const since = performance.now();
   return await retry(attempt, {
     ...RETRY,
-    shouldRetry: (error, _count, waitMs) =>
-      performance.now() + waitMs - since < RETRY_FOR_MS &&
-      !(error instanceof OutcomeUnknown) &&
-      isOutage(error),
+    shouldRetry(error, _count, waitMs) {
+      const isPassing = isOutage(error);
+      if (isPassing || error instanceof OutcomeUnknown) notifyFailure();
+      return (
+        isPassing &&
+        !(error instanceof OutcomeUnknown) &&
+        performance.now() + waitMs - since < RETRY_FOR_MS
+      );
+    },
   });
 }

@@ -19,10 +19,19 @@ const PROBE_TIMEOUT_MS = 3_000;
 
 const INT8 = 20;
 
+/** Connections of this process to the database. */
+export interface Connections {
+  readonly used: number;
+  readonly idle: number;
+  /** Queries that wait for a connection. */
+  readonly waiting: number;
+}
+
 export interface OpenPostgres {
   /** For transactions, one at a time. */
   readonly write: Dialect;
   readonly read: Dialect;
+  readonly connections: () => Connections;
 }
 
 /**
@@ -31,6 +40,7 @@ export interface OpenPostgres {
  */
 export function openPostgres(url: string, onIdleError: (error: Error) => void): OpenPostgres {
   const Client = watchedClient(databaseProbe(url));
+  const pools: pg.Pool[] = [];
   const open = (max: number, pipeline: boolean): Dialect => {
     const pool = new pg.Pool({
       connectionString: url,
@@ -50,10 +60,24 @@ export function openPostgres(url: string, onIdleError: (error: Error) => void): 
       // The pool listens only on idle connections; on others, the query itself fails.
       client.on('error', () => {});
     });
+    pools.push(pool);
     return new PostgresDialect({ pool });
   };
   // Writes of different scopes send their statements without waiting for each other's results.
-  return { write: open(WRITING_CONNECTIONS, true), read: open(READING_CONNECTIONS, false) };
+  return {
+    write: open(WRITING_CONNECTIONS, true),
+    read: open(READING_CONNECTIONS, false),
+    connections() {
+      const sum = (of: (pool: pg.Pool) => number): number =>
+        pools.reduce((total, pool) => total + of(pool), 0);
+      const idle = sum(({ idleCount }) => idleCount);
+      return {
+        used: sum(({ totalCount }) => totalCount) - idle,
+        idle,
+        waiting: sum(({ waitingCount }) => waitingCount),
+      };
+    },
+  };
 }
 
 /**

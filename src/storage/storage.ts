@@ -2,7 +2,7 @@ import { Kysely, sql } from 'kysely';
 import { lockWrites } from './lock-writes.ts';
 import { migrate } from './migrate.ts';
 import { postgresTransactions, sqliteTransactions, type Begin } from './open-transaction.ts';
-import { openPostgres } from './postgres.ts';
+import { openPostgres, type Connections } from './postgres.ts';
 import { readDialect } from './read-dialect.ts';
 import { openSqlite } from './sqlite.ts';
 import { refuseRestoring } from './restore-marker.ts';
@@ -37,6 +37,8 @@ export interface Storage {
   eraseTraces(): Promise<void>;
   /** Runs an empty query. @throws ServiceError `storage_unavailable` */
   check(): Promise<void>;
+  /** Use of the connections to PostgreSQL; undefined for SQLite. */
+  connections(): Connections | undefined;
   /** Finishes accepted writes, and rejects new ones. */
   close(): Promise<void>;
 }
@@ -93,6 +95,7 @@ function onPostgres(
   const reader = new Kysely<Tables>({ dialect: readDialect(dialects.read) });
   return storageOn('postgres', writer, reader, {
     begin: postgresTransactions(writer, dialects.write, lockWrites),
+    connections: dialects.connections,
     async lockToOpen(tx) {
       await lockWrites(tx);
       if (isRestoring !== true) await refuseRestoring(tx);
@@ -108,11 +111,13 @@ function storageOn(
     begin,
     lockToOpen = async () => {},
     eraseTraces = () => {},
+    connections = () => undefined,
   }: {
     readonly begin: Begin;
     /** Called in the transaction of the migration. */
     readonly lockToOpen?: (tx: Db) => Promise<void>;
     readonly eraseTraces?: () => void;
+    readonly connections?: Storage['connections'];
   },
 ): Opening {
   const queue = new WriteQueue(begin);
@@ -125,6 +130,7 @@ function storageOn(
       await new Promise(setImmediate);
       eraseTraces();
     },
+    connections,
     async check() {
       await sql`select 1`.execute(reader);
     },

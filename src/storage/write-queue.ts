@@ -3,6 +3,7 @@ import { runBeforeCommit } from './before-commit.ts';
 import { isConnectionFault, retryDuringOutage } from './outage.ts';
 import type { Begin, OpenTransaction } from './open-transaction.ts';
 import type { Db } from './tables.ts';
+import { notifyWait } from './storage-load.ts';
 import { wrapTransactionError, OutcomeUnknown, storageUnavailable } from './storage-errors.ts';
 
 /** More jobs would not be done before their callers give up. */
@@ -124,6 +125,7 @@ export class WriteQueue {
     if (this.#urgent.length > 0) return jobs;
     while (jobs.length < MAX_BATCH && this.#waiting[0]?.scope !== undefined) {
       const job = this.#waiting.shift()!;
+      notifyWait(performance.now() - job.since);
       if (isTooLate(job)) job.reject(overloaded());
       else jobs.push(job);
     }
@@ -142,6 +144,7 @@ export class WriteQueue {
       if (!isUrgent && this.#urgent.length > 0 && jobs.length > 0) return;
       const job = queue.shift();
       if (job === undefined) return;
+      notifyWait(performance.now() - job.since);
       if (!isUrgent && isTooLate(job)) {
         job.reject(overloaded());
         continue;

@@ -174,11 +174,11 @@ test('values without JSON are shown in errors as in a program', async () => {
     [10n, '10n'],
     [circular, '<ref *1> { self: [Circular *1] }'],
     [Symbol('ten'), 'Symbol(ten)'],
-  ]) {
+  ] as const) {
     const options = { home, params: { fast: wrong } } as unknown as SweepOptions;
     await expect(sweep(SMA, options)).rejects.toMatchObject({
       code: 'usage',
-      message: `option params.fast is ${String(shown)}`,
+      message: `option params.fast is ${shown}`,
     });
   }
 });

@@ -12,7 +12,7 @@ it('a slow database is not reported as clock skew', async () => {
   const database = await newTables('postgres');
   const storage = await openStorage(database.location);
   const register = new Registry();
-  const metrics = createProcessMetrics(register, storage);
+  const metrics = createProcessMetrics(register, storage, Date.now);
   const alerts: string[] = [];
   const close = onAlert(({ control }) => alerts.push(control));
   // The longest time for which a read is retried while the database restarts.

@@ -427,7 +427,7 @@ async function addExampleSession(
       .execute();
     await appendSession(tx, { ...place, deployment_id }, now, steps.map(barsEvent));
     const outcome = { status: 'success', result: '{}', summary: {} } as const;
-    await endTask(tx, open, now, outcome);
+    await endTask(tx, { ...open, kind: 'paper' }, now, outcome);
   });
 }
 

@@ -93,6 +93,34 @@ test('rejections before any database access are counted too', async () => {
   ]);
 });
 
+test('tasks that have not ended are exported with their age, and halts by scope', async () => {
+  await server.execute(`update tasks set ended_at = null, status = 'queued', kind = 'stress',
+    created_at = ${server.now - 90_000} where ended_at is not null`);
+  const queued = Number(
+    (await metric('tasks')).join().match(/kind="stress",status="queued"} (\d+)/)?.[1],
+  );
+  expect(queued).toBeGreaterThan(0);
+  expect(await metric('task_queue_age_seconds')).toContain('{kind="stress"} 90');
+  expect(await metric('halts')).toEqual(['{scope="bot"} 0', '{scope="all"} 0']);
+  await server.execute(`update tasks set status = 'running', worker_id = 'one', heartbeat_at = ${server.now - 7_000}
+    where kind = 'stress'`);
+  const authorization = `Bearer ${await server.token('halt')}`;
+  const body = { reason: 'the feed is wrong' };
+  await server.send('POST', '/bots/halt-all', { headers: { authorization }, body });
+  server.now += 5_000;
+  expect(await metric('task_heartbeat_age_seconds')).toContain('{kind="stress"} 12');
+  expect(await metric('halts')).toContain('{scope="all"} 1');
+  expect(await metric('event_streams')).toEqual(['0']);
+});
+
+test('the size of the database and the wait of writes are exported', async () => {
+  expect(Number((await metric('database_bytes'))[0])).toBeGreaterThan(10_000);
+  expect(await metric('database_connections')).toEqual([]);
+  const before = Number((await metric('write_wait_seconds_count'))[0]);
+  expect(await issue({ deployment_id: 'acme-tokyo' })).toBe(201);
+  expect(Number((await metric('write_wait_seconds_count'))[0])).toBeGreaterThan(before);
+});
+
 test('metrics require a token', async () => {
   expect(await server.send('GET', '/metrics')).toMatchObject({ status: 401 });
 });

@@ -148,6 +148,19 @@ describe('workers', () => {
     const backtest = await killOneAtBacktest();
     expect(await ended(backtest)).toMatchObject({ status: 'success', attempts: 2 });
     const [last] = workers;
+    const [, url] = /health and metrics at (\S+)/.exec(last!.log())!;
+    const metrics = await (await fetch(`${url}/metrics`)).text();
+    const backtests = (name: string, labels: string): number =>
+      Number(
+        new RegExp(`^service_local_${name}\\{kind="backtest",${labels}\\} (\\d+)$`, 'm').exec(
+          metrics,
+        )?.[1],
+      );
+    expect(backtests('tasks_ended_total', 'status="success"')).toBeGreaterThan(0);
+    expect(backtests('tasks_requeued_total', 'reason="worker_died"')).toBe(1);
+    expect(metrics).toMatch(/^service_local_database_connections\{state="used"\} \d+$/m);
+    expect(metrics).toMatch(/^service_local_table_bytes\{table="bot_events"\} [1-9]\d+$/m);
+    expect(metrics).toMatch(/^service_local_write_wait_seconds_count [1-9]\d*$/m);
     expect(await last!.stop()).toBe(0);
     workers = [];
     expect(last!.log()).toMatch(/^running tasks of PostgreSQL localhost/m);

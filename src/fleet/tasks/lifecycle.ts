@@ -13,6 +13,7 @@ import type { BotDeploymentsTable, Db, TasksTable } from '../../storage/tables.t
 import { isHeld, isSession, type Claim } from './claim.ts';
 import { findHaltInForce } from './halt-in-force.ts';
 import { selectQueued, type RunningTask } from './open-tasks.ts';
+import { taskNotices } from './task-notices.ts';
 import { recordTrial, type ExecutedTaskTrial } from './trial-entries.ts';
 import { closeRecorded, countFailure, readSession } from './session-record.ts';
 
@@ -202,6 +203,7 @@ async function requeue(tx: Db, task: Claim, now: number, reason: string): Promis
     .where('task_id', '=', task_id)
     .where('status', '=', 'running')
     .execute();
+  taskNotices.requeued(task.kind, reason);
   await dropFiles(tx, task_id);
   await setDeployment(tx, deployment_id, { status: 'pending' });
   await appendRunEvent(tx, task, now, 'run.requeued', { reason });
@@ -226,7 +228,7 @@ const DEPLOYMENT_STATUS = { success: 'success', failed: 'failed', canceled: 'hal
 /** Ends a task; does nothing if it has ended. */
 export async function endTask(
   tx: Db,
-  task: Row,
+  task: Row & Pick<Claim, 'kind'>,
   now: number,
   outcome: TaskOutcome,
   progress?: Progress,
@@ -236,12 +238,13 @@ export async function endTask(
   const ended = { status, worker_id: null, ended_at: now } as const;
   const result = status === 'success' ? outcome.result : null;
   const error = status === 'failed' ? JSON.stringify(outcome.error) : null;
-  await tx
+  const { numUpdatedRows } = await tx
     .updateTable('tasks')
     .set({ ...ended, ...progressColumns(progress), result, error })
     .where('task_id', '=', task_id)
     .where('status', 'in', ['queued', 'running'])
-    .execute();
+    .executeTakeFirst();
+  if (numUpdatedRows > 0n) taskNotices.ended(task.kind, status);
   if (status !== 'success') await dropFiles(tx, task_id);
   const summary = status === 'success' ? outcome.summary : undefined;
   await setDeployment(tx, deployment_id, {

@@ -10,6 +10,7 @@ import { openingAfterLosses, type Opening } from '../../trading/opening.ts';
 import { alertEvent, alertsOf } from '../../trading/alerts.ts';
 import type { TaskBatch } from '../../trading/host/threads/session-work.ts';
 import { isHeld, type Claim } from './claim.ts';
+import { taskNotices } from './task-notices.ts';
 import { findHaltInForce } from './halt-in-force.ts';
 import {
   orderEvent,
@@ -65,6 +66,7 @@ export async function recordBatch(
   if (number <= before.batches) return true;
   if (number > before.batches + 1) throw new RangeError(`batch ${number} of ${task_id} is early`);
   await writeBatch(tx, claim, now, before, batch);
+  if (batch.made_at !== undefined) taskNotices.recorded(Math.max(0, now - batch.made_at));
   await updateTask(tx, { task_id, steps, total, now });
   return true;
 }
