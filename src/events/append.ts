@@ -1,8 +1,9 @@
 import type { ChainHead } from '../base/hash-chain.ts';
 import { randomUUID } from 'node:crypto';
-import { sql, type DialectAdapter } from 'kysely';
+import type { DialectAdapter } from 'kysely';
 import { prepareBatchQuery } from '../storage/prepare-batch-query.ts';
 import { prepareChange } from '../storage/prepare-query.ts';
+import { prepareRowsQuery } from '../storage/prepare-rows-query.ts';
 import type { BotEventsTable, Db } from '../storage/tables.ts';
 import {
   CLOCK_SET_BACK,
@@ -119,10 +120,7 @@ export async function appendToMany(
     insertRows(tx, rows),
     updateHeads(
       tx,
-      bots.map((bot_id) => {
-        const { seq, hash } = heads.get(bot_id)!;
-        return [bot_id, seq, hash];
-      }),
+      bots.map((bot_id) => ({ bot_id, ...heads.get(bot_id)! })),
     ),
   ]);
   notifyOfClock(rows);
@@ -220,22 +218,15 @@ const updateHead = prepareChange((db, { bot_id, seq, hash, before_seq, before_ha
     .where('event_hash', '=', before_hash),
 );
 
-const updateHeads = prepareBatchQuery(3, (db, heads) => {
-  const rows = heads.map(
-    ([bot_id, seq, hash]) =>
-      sql`select ${bot_id} as bot_id, cast(${seq} as bigint) as seq, ${hash} as hash`,
-  );
-  const all = sql<{
-    bot_id: string;
-    seq: number;
-    hash: string;
-  }>`(${sql.join(rows, sql` union all `)})`;
-  return db
-    .updateTable('bots')
-    .from(all.as('head'))
-    .set((of) => ({ event_seq: of.ref('head.seq'), event_hash: of.ref('head.hash') }))
-    .whereRef('bots.bot_id', '=', 'head.bot_id');
-});
+const updateHeads = prepareRowsQuery<ChainHead & Pick<BotEventsTable, 'bot_id'>>(
+  { bot_id: 'text', seq: 'bigint', hash: 'text' },
+  (db, heads) =>
+    db
+      .updateTable('bots')
+      .from(heads.as('head'))
+      .set((of) => ({ event_seq: of.ref('head.seq'), event_hash: of.ref('head.hash') }))
+      .whereRef('bots.bot_id', '=', 'head.bot_id'),
+);
 
 const KIND = /^[a-z_]+(\.[a-z_]+)*$/;
 

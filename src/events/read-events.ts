@@ -1,8 +1,8 @@
 import type { ChainHead } from '../base/hash-chain.ts';
 import { sql, type AliasedExpression } from 'kysely';
 import { ServiceError } from '../base/errors.ts';
-import { prepareBatchQuery } from '../storage/prepare-batch-query.ts';
 import { prepareQuery } from '../storage/prepare-query.ts';
+import { prepareRowsQuery } from '../storage/prepare-rows-query.ts';
 import type { BotEventsTable, Db } from '../storage/tables.ts';
 import { eventOf, type BotEvent } from './event.ts';
 import { readPackedBars } from './packed-bar-rows.ts';
@@ -235,14 +235,15 @@ export async function readHeads(
 ): Promise<(TimedHead & { readonly bot_id: string })[]> {
   const heads = await selectHeads(
     db,
-    bot_ids.map((bot_id) => [bot_id]),
+    bot_ids.map((bot_id) => ({ bot_id })),
   );
   return heads.map((head) => ({ ...head, recorded_at: head.recorded_at ?? 0 }));
 }
 
-const selectHeads = prepareBatchQuery(1, (db, bots) =>
+const selectHeads = prepareRowsQuery({ bot_id: 'text' }, (db, given) =>
   db
-    .selectFrom('bots')
+    .selectFrom(given.as('given'))
+    .innerJoin('bots', 'bots.bot_id', 'given.bot_id')
     .leftJoin('bot_events as last', (join) =>
       join.onRef('last.bot_id', '=', 'bots.bot_id').onRef('last.seq', '=', 'bots.event_seq'),
     )
@@ -253,12 +254,7 @@ const selectHeads = prepareBatchQuery(1, (db, bots) =>
         .onRef('packed.seq', '=', 'bots.event_seq'),
     )
     .select(['bots.bot_id', 'bots.event_seq as seq', 'bots.event_hash as hash'])
-    .select(({ fn }) => fn.coalesce('last.recorded_at', 'packed.recorded_at').as('recorded_at'))
-    .where(
-      'bots.bot_id',
-      'in',
-      bots.map(([bot_id]) => bot_id as string),
-    ),
+    .select(({ fn }) => fn.coalesce('last.recorded_at', 'packed.recorded_at').as('recorded_at')),
 );
 
 export function unknownBot(bot_id: string): ServiceError {

@@ -1,7 +1,12 @@
 import { sql } from 'kysely';
 import { appendToMany } from '../../events/append.ts';
-import { prepareBatchQuery } from '../../storage/prepare-batch-query.ts';
-import type { Db, HaltedDeploymentsTable, TradingSessionsTable } from '../../storage/tables.ts';
+import { prepareRowsQuery } from '../../storage/prepare-rows-query.ts';
+import type {
+  BotDeploymentsTable,
+  Db,
+  HaltedDeploymentsTable,
+  TradingSessionsTable,
+} from '../../storage/tables.ts';
 import { stateEvent } from '../tasks/session-record.ts';
 import { orderEvent } from '../../trading/session-events.ts';
 import { closeSession, type SessionState } from '../../events/session-state.ts';
@@ -61,23 +66,20 @@ export async function endPaperSessions(
   });
   const ends = await appendToMany(tx, now, logs);
   await Promise.all([
-    endTasks(
-      tx,
-      now,
-      deployments.map(({ task_id, deployment_id }) => [task_id, deployment_id]),
-    ),
+    endTasks(tx, now, deployments),
     insertEvidence(
       tx,
       closed.map(({ deployment: { deployment_id }, orders }, i) => {
         const { seq } = ends[i]!;
         const first = seq - logs[i]!.events.length + 1;
-        return [halt_id, deployment_id, orders && JSON.stringify(orders), first, seq];
+        const text = orders && JSON.stringify(orders);
+        return { halt_id, deployment_id, orders: text, first_seq: first, last_seq: seq };
       }),
     ),
     updateStates(
       tx,
       closed.flatMap(({ deployment: { task_id }, state }) =>
-        state ? [[task_id, JSON.stringify(state), now]] : [],
+        state ? [{ task_id, state: JSON.stringify(state), recorded_at: now }] : [],
       ),
     ),
   ]);
@@ -118,101 +120,82 @@ export function parseState(text: string | null): SessionState | undefined {
   }
 }
 
-/** @param ended task id and deployment id of each session. */
-async function endTasks(
-  tx: Db,
-  now: number,
-  ended: readonly (readonly [task_id: string, deployment_id: string])[],
-): Promise<void> {
+/** Ends the tasks and deployments of sessions. */
+async function endTasks(tx: Db, now: number, ended: readonly Ids[]): Promise<void> {
+  const rows = ended.map((ids) => ({ ...ids, ended_at: now }));
   await Promise.all([
-    cancelTasks(
-      tx,
-      ended.map(([task_id]) => [task_id, now]),
-    ),
+    cancelTasks(tx, rows),
     // A session that was about to end may have stored files.
-    deleteFiles(
-      tx,
-      ended.map(([task_id]) => [task_id]),
-    ),
-    haltDeployments(
-      tx,
-      ended.map(([, deployment_id]) => [deployment_id, now]),
-    ),
+    deleteFiles(tx, ended),
+    haltDeployments(tx, rows),
   ]);
 }
 
-/** Rows: task id, time of the end. */
-const cancelTasks = prepareBatchQuery(2, (db, tasks) =>
+type Ids = Pick<BotDeploymentsTable, 'task_id' | 'deployment_id'>;
+type Timed<Id extends keyof Ids> = Pick<Ids, Id> & { readonly ended_at: number };
+
+const cancelTasks = prepareRowsQuery<Timed<'task_id'>>(
+  { task_id: 'text', ended_at: 'bigint' },
+  (db, ended) =>
+    db
+      .updateTable('tasks')
+      .from(ended.as('ended'))
+      .set((of) => ({ status: 'canceled', worker_id: null, ended_at: of.ref('ended.ended_at') }))
+      .where('tasks.status', 'in', ['queued', 'running'])
+      .whereRef('tasks.task_id', '=', 'ended.task_id'),
+);
+
+const deleteFiles = prepareRowsQuery<Pick<Ids, 'task_id'>>({ task_id: 'text' }, (db, ended) =>
   db
-    .updateTable('tasks')
-    .set({ status: 'canceled', worker_id: null, ended_at: tasks[0]![1] as number })
-    .where('status', 'in', ['queued', 'running'])
-    .where(
-      'task_id',
-      'in',
-      tasks.map(([task_id]) => task_id as string),
-    ),
+    .deleteFrom('task_files')
+    .where('task_id', 'in', db.selectFrom(ended.as('ended')).select('ended.task_id')),
 );
 
-const deleteFiles = prepareBatchQuery(1, (db, tasks) =>
-  db.deleteFrom('task_files').where(
-    'task_id',
-    'in',
-    tasks.map(([task_id]) => task_id as string),
-  ),
+const haltDeployments = prepareRowsQuery<Timed<'deployment_id'>>(
+  { deployment_id: 'text', ended_at: 'bigint' },
+  (db, ended) =>
+    db
+      .updateTable('bot_deployments')
+      .from(ended.as('ended'))
+      .set((of) => ({ status: 'halted', ended_at: of.ref('ended.ended_at') }))
+      .whereRef('bot_deployments.deployment_id', '=', 'ended.deployment_id'),
 );
-
-/** Rows: deployment id, time of the end. */
-const haltDeployments = prepareBatchQuery(2, (db, deployments) =>
-  db
-    .updateTable('bot_deployments')
-    .set({ status: 'halted', ended_at: deployments[0]![1] as number })
-    .where(
-      'deployment_id',
-      'in',
-      deployments.map(([deployment_id]) => deployment_id as string),
-    ),
-);
-
-const EVIDENCE = [
-  'halt_id',
-  'deployment_id',
-  'orders',
-  'first_seq',
-  'last_seq',
-] as const satisfies readonly (keyof HaltedDeploymentsTable)[];
 
 /** A deployment that an earlier attempt recorded but did not end keeps its evidence. */
-const insertEvidence = prepareBatchQuery(EVIDENCE.length, (db, rows) =>
-  db
-    .insertInto('halted_deployments')
-    .values(
-      rows.map(
-        (row) =>
-          Object.fromEntries(
-            EVIDENCE.map((name, i) => [name, row[i]]),
-          ) as unknown as HaltedDeploymentsTable,
+const insertEvidence = prepareRowsQuery<HaltedDeploymentsTable>(
+  {
+    halt_id: 'text',
+    deployment_id: 'text',
+    orders: 'text',
+    first_seq: 'bigint',
+    last_seq: 'bigint',
+  },
+  (db, rows) =>
+    db
+      .insertInto('halted_deployments')
+      .columns(['halt_id', 'deployment_id', 'orders', 'first_seq', 'last_seq'])
+      .expression(
+        // Without a condition, SQLite takes the conflict clause for one of a join.
+        db
+          .selectFrom(rows.as('row'))
+          .selectAll()
+          .where(sql<boolean>`true`),
+      )
+      .onConflict((of) =>
+        of
+          .columns(['halt_id', 'deployment_id'])
+          .doUpdateSet((row) => ({ last_seq: row.ref('excluded.last_seq') })),
       ),
-    )
-    .onConflict((of) =>
-      of
-        .columns(['halt_id', 'deployment_id'])
-        .doUpdateSet((row) => ({ last_seq: row.ref('excluded.last_seq') })),
-    ),
 );
 
-/** Rows: task id, state as JSON, time of the record. */
-const updateStates = prepareBatchQuery(3, (db, sessions) => {
-  const rows = sessions.map(
-    ([task_id, state, recorded_at]) =>
-      sql`select ${task_id} as task_id, ${state} as state, cast(${recorded_at} as bigint) as recorded_at`,
-  );
-  const all = sql<
-    Pick<TradingSessionsTable, 'task_id' | 'state' | 'recorded_at'>
-  >`(${sql.join(rows, sql` union all `)})`;
-  return db
-    .updateTable('trading_sessions')
-    .from(all.as('closed'))
-    .set((of) => ({ state: of.ref('closed.state'), recorded_at: of.ref('closed.recorded_at') }))
-    .whereRef('trading_sessions.task_id', '=', 'closed.task_id');
-});
+type ClosedSession = Pick<TradingSessionsTable, 'task_id' | 'state' | 'recorded_at'>;
+
+const updateStates = prepareRowsQuery<ClosedSession>(
+  { task_id: 'text', state: 'text', recorded_at: 'bigint' },
+  (db, sessions) =>
+    db
+      .updateTable('trading_sessions')
+      .from(sessions.as('closed'))
+      .set((of) => ({ state: of.ref('closed.state'), recorded_at: of.ref('closed.recorded_at') }))
+      .whereRef('trading_sessions.task_id', '=', 'closed.task_id'),
+);

@@ -29,11 +29,8 @@ export async function verifyHalt(db: Db, halt: Halt, now: number): Promise<Verif
     .executeTakeFirst();
   const in_force = row?.lifted_at === null;
   const deployments: VerifiedDeployment[] = [];
-  for (let after = ''; ;) {
-    const page = await verifyEnded(db, halt_id, after);
-    deployments.push(...page);
-    if (page.length < PAGE) break;
-    after = page.at(-1)!.deployment_id;
+  for await (const page of readEndedPages(db, halt_id)) {
+    deployments.push(...verifyEnded(page));
     await new Promise(setImmediate);
   }
   const known = new Set(deployments.map(({ deployment_id }) => deployment_id));
@@ -49,38 +46,67 @@ export async function verifyHalt(db: Db, halt: Halt, now: number): Promise<Verif
   return { verified, in_force, deployments };
 }
 
-/** Verifies deployments that the halt recorded as ended. */
-async function verifyEnded(db: Db, halt_id: string, after: string): Promise<VerifiedDeployment[]> {
-  const rows = await db
-    .selectFrom('halted_deployments as halted')
-    .innerJoin('bot_deployments as deployment', 'deployment.deployment_id', 'halted.deployment_id')
-    .innerJoin('tasks', 'tasks.task_id', 'deployment.task_id')
-    .leftJoin('trading_sessions as session', 'session.task_id', 'deployment.task_id')
-    .leftJoin('runners', 'runners.deployment_id', 'deployment.deployment_id')
-    .select(['deployment.deployment_id', 'deployment.bot_id', 'target', 'deployment.task_id'])
-    .select(['deployment.status', 'tasks.status as task_status', 'worker_id'])
-    .select(['orders', 'last_seq', 'session.state', 'runners.ended as runner_ended'])
-    .where('halted.halt_id', '=', halt_id)
-    .where('halted.deployment_id', '>', after)
-    .orderBy('halted.deployment_id')
+type EndedPage = Awaited<ReturnType<typeof readEndedPage>>;
+
+/** Reads deployments that the halt recorded as ended, and the next page while one is verified. */
+async function* readEndedPages(db: Db, halt_id: string): AsyncGenerator<EndedPage> {
+  let next: Promise<EndedPage> | undefined = readEndedPage(db, halt_id, '');
+  while (next !== undefined) {
+    const page: EndedPage = await next;
+    const last = page.rows.at(-1);
+    next = page.rows.length < PAGE ? undefined : readEndedPage(db, halt_id, last!.deployment_id);
+    // It is awaited later, and must not be reported as unhandled before.
+    next?.catch(() => {});
+    yield page;
+  }
+}
+
+async function readEndedPage(db: Db, halt_id: string, after: string) {
+  const page = db
+    .selectFrom('halted_deployments')
+    .selectAll()
+    .where('halt_id', '=', halt_id)
+    .where('deployment_id', '>', after)
+    .orderBy('deployment_id')
     .limit(PAGE)
-    .execute();
-  const last = rows.at(-1);
-  if (last === undefined) return [];
-  const events = await db
-    .selectFrom('halted_deployments as halted')
-    .innerJoin('bot_deployments as deployment', 'deployment.deployment_id', 'halted.deployment_id')
-    .innerJoin('bot_events as event', (join) =>
-      join
-        .onRef('event.bot_id', '=', 'deployment.bot_id')
-        .onRef('event.seq', '>=', 'halted.first_seq')
-        .onRef('event.seq', '<=', 'halted.last_seq'),
-    )
-    .selectAll('event')
-    .where('halted.halt_id', '=', halt_id)
-    .where('halted.deployment_id', '>', after)
-    .where('halted.deployment_id', '<=', last.deployment_id)
-    .execute();
+    .as('halted');
+  const [rows, events] = await Promise.all([
+    db
+      .selectFrom(page)
+      .innerJoin(
+        'bot_deployments as deployment',
+        'deployment.deployment_id',
+        'halted.deployment_id',
+      )
+      .innerJoin('tasks', 'tasks.task_id', 'deployment.task_id')
+      .leftJoin('trading_sessions as session', 'session.task_id', 'deployment.task_id')
+      .leftJoin('runners', 'runners.deployment_id', 'deployment.deployment_id')
+      .select(['deployment.deployment_id', 'deployment.bot_id', 'target', 'deployment.task_id'])
+      .select(['deployment.status', 'tasks.status as task_status', 'worker_id'])
+      .select(['orders', 'last_seq', 'session.state', 'runners.ended as runner_ended'])
+      .orderBy('halted.deployment_id')
+      .execute(),
+    db
+      .selectFrom(page)
+      .innerJoin(
+        'bot_deployments as deployment',
+        'deployment.deployment_id',
+        'halted.deployment_id',
+      )
+      .innerJoin('bot_events as event', (join) =>
+        join
+          .onRef('event.bot_id', '=', 'deployment.bot_id')
+          .onRef('event.seq', '>=', 'halted.first_seq')
+          .onRef('event.seq', '<=', 'halted.last_seq'),
+      )
+      .selectAll('event')
+      .execute(),
+  ]);
+  return { rows, events };
+}
+
+/** Verifies deployments that the halt recorded as ended. */
+function verifyEnded({ rows, events }: EndedPage): VerifiedDeployment[] {
   const logged = readLoggedEnds(events);
   return rows.map((row) => {
     const { task_status, worker_id, orders, last_seq, state, runner_ended, ...deployment } = row;

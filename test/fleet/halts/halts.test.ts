@@ -331,7 +331,7 @@ describe.each(DATABASES)('halts on %s', (kind) => {
   it('a halt retries a session that could not be ended at first', async () => {
     await makeSessions(storage, { count: 3 });
     // The writes of all sessions, of fewer and fewer, and of the first one alone.
-    const on = refusing((count) => count > 1 && count < 7);
+    const on = refusing((count) => count > 1 && count < 8);
     expect(await haltAll({ ...service, storage: on }, BY, WHY)).toMatchObject({ verified: true });
     expect(log).toHaveLength(1);
   });

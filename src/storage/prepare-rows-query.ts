@@ -1,0 +1,58 @@
+import { PostgresAdapter, sql, type Compilable, type RawBuilder } from 'kysely';
+import { prepareBatchQuery } from './prepare-batch-query.ts';
+import { prepareQuery } from './prepare-query.ts';
+import type { Db } from './tables.ts';
+
+export type ColumnType = 'text' | 'bigint';
+
+/**
+ * Prepares a query over many rows, such as an insert. PostgreSQL gets them in one statement, with an
+ * array for each column, and SQLite as `prepareBatchQuery` does.
+ *
+ * ```ts
+ * const renamePlans = prepareRowsQuery<Pick<PlansTable, 'plan_id' | 'name'>>(
+ *   { plan_id: 'text', name: 'text' },
+ *   (db, rows) =>
+ *     db
+ *       .updateTable('plans')
+ *       .from(rows.as('given'))
+ *       .set((of) => ({ name: of.ref('given.name') }))
+ *       .whereRef('plans.plan_id', '=', 'given.plan_id'),
+ * );
+ * await renamePlans(tx, [{ plan_id: 'pro', name: 'Pro' }]);
+ * ```
+ *
+ * @param columns of the rows, with their types on PostgreSQL.
+ * @param build receives a table expression with the rows.
+ * @returns a function that runs the query and returns its rows.
+ */
+export function prepareRowsQuery<Row extends object, Result = unknown>(
+  columns: Readonly<Record<keyof Row & string, ColumnType>>,
+  build: (db: Db, rows: RawBuilder<Row>) => Compilable<Result>,
+): (db: Db, rows: readonly Row[]) => Promise<Result[]> {
+  const names = Object.keys(columns) as (keyof Row & string)[];
+  const ids = names.map((name) => sql.id(name));
+  const onPostgres = prepareQuery((db, values: { readonly [name: string]: unknown }) => {
+    const arrays = names.map((name) => sql`cast(${values[name]} as ${sql.raw(columns[name])}[])`);
+    return build(
+      db,
+      sql<Row>`(select * from unnest(${sql.join(arrays)}) as given (${sql.join(ids)}))`,
+    );
+  });
+  const onSqlite = prepareBatchQuery(names.length, (db, items) => {
+    const renamed = ids.map((id, i) => sql`${sql.raw(`column${i + 1}`)} as ${id}`);
+    const values = items.map((item) => sql`(${sql.join(item)})`);
+    return build(db, sql<Row>`(select ${sql.join(renamed)} from (values ${sql.join(values)}))`);
+  });
+  return async (db, rows) => {
+    if (rows.length === 0) return [];
+    if (db.getExecutor().adapter instanceof PostgresAdapter) {
+      const arrays = names.map((name) => [name, rows.map((row) => row[name])] as const);
+      return onPostgres(db, Object.fromEntries(arrays));
+    }
+    return onSqlite(
+      db,
+      rows.map((row) => names.map((name) => row[name])),
+    );
+  };
+}
