@@ -8,7 +8,7 @@ import { MINUTE } from '../../../../src/base/durations.ts';
 import { KEY, keysetOf, leaseOf, newLicensePlace } from '../../../gate/license-place.ts';
 import { sleepMachine } from '../../../sleep-machine.ts';
 import type { TestExchange } from '../../test-exchange.ts';
-import { ACTS, BTC, CREDENTIALS, DEPLOYMENT, newWorld, soon, TOKEN } from './world.ts';
+import { ACTS, BTC, CREDENTIALS, DEPLOYMENT, newWorld, soon, TOKEN, VENUE_TIMES } from './world.ts';
 import { isAtLength } from '../../../length.ts';
 
 /** A runner queries the account before it trades at the exchange. */
@@ -369,17 +369,21 @@ test
 test.concurrent('an order that waits to be sent is not sent once the claim is over', async (context) => {
   const world = await newWorld(context);
   const { exchange, server, bar } = world;
-  server.claimSeconds = 0.75;
-  const run = await world.begin();
+  // The order waits longer than the claim lasts, and much longer than a busy machine takes to report.
+  const run = await world.begin({ times: { ...VENUE_TIMES, timeoutMs: 20_000 } });
   await bar(100);
   const before = exchange.asked.length;
-  exchange.fail('GET /order', { kind: 'slow', ms: 900 });
+  exchange.fail('GET /order', { kind: 'slow', ms: 3000 });
   await bar(ACTS.buy);
   await exchange.receives('GET /order', before);
+  server.claimSeconds = 0.5;
+  const { length } = server.reports;
+  await vi.waitFor(() => expect(server.reports.length).toBeGreaterThan(length + 1), soon);
   server.isAway = true;
   await run.logged('the order may no longer be sent');
   expect(exchange.orders).toEqual([]);
   server.isAway = false;
+  server.claimSeconds = 30;
   await vi.waitFor(() => expect(exchange.orders).toHaveLength(1), soon);
 });
 

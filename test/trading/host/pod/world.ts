@@ -30,7 +30,7 @@ export const CREDENTIALS = {
   secret: 'canary-secret-of-an-account',
 };
 /** Times for the local exchange, which answers at once and streams bars that are hours old. */
-const VENUE_TIMES = { settleMs: 100, timeoutMs: 1000, freshForMs: Infinity };
+export const VENUE_TIMES = { settleMs: 100, timeoutMs: 1000, freshForMs: Infinity };
 
 /** Closes of bars, by the action of the strategy at them. */
 export const ACTS = { buy: 101, sell: 102, limit: 103, fail: 104 } as const;
