@@ -12,15 +12,15 @@ export type ParamValue = number | string | boolean;
 export interface BotOptions {
   /** Directory to which relative paths of a spec object refer; the working directory by default. */
   readonly directory?: string | undefined;
-  /** First day, such as `2010-01-04`, both UTC and inclusive; overrides the spec. */
+  /** First day of the run, UTC, such as `2010-01-04`; overrides the spec. */
   readonly from?: string | undefined;
-  /** Last day, in the format of `from`. */
+  /** Last day of the run, UTC, inclusive; overrides the spec. */
   readonly to?: string | undefined;
-  /** Last part of the data to leave out: a number and `y`, `mo`, `w` or `d`, such as `1y`. */
+  /** Length of the last part of the data to leave out: a number and `y`, `mo`, `w` or `d`, such as `1y`. */
   readonly holdout?: string | undefined;
-  /** Directory of `catalog://` datasets, and of the ledger of trials; `~/.service-local` by default. */
+  /** Directory of `catalog://` datasets, and of the trial ledger; `~/.service-local` by default. */
   readonly home?: string | undefined;
-  /** Longest time without a return from the strategy, seconds; 30 by default. */
+  /** Time after which a strategy that does not return is stopped, in seconds; 30 by default. */
   readonly timeoutSeconds?: number | undefined;
   /** Memory of one run of your own strategy, MB; 1024 by default. */
   readonly memoryMb?: number | undefined;
@@ -68,7 +68,7 @@ export interface SearchOptions extends BotOptions {
 
 /** Options of `sweep`. */
 export interface SweepOptions extends SearchOptions {
-  /** Called with the number of ended trials and the total number. */
+  /** Called with the number of finished trials and the total number. */
   readonly onProgress?: ((done: number, total: number) => void) | undefined;
 }
 
@@ -78,9 +78,9 @@ export interface WalkForwardOptions extends SweepOptions {
   readonly train: string;
   /** Length of a test window, in the format of `train`. */
   readonly test: string;
-  /** Time left out between training and test, such as `5d`; none by default. */
+  /** Time between training and test that neither uses, such as `5d`; none by default. */
   readonly embargo?: string | undefined;
-  /** Begins every training window at the first bar, so that they grow; by default they roll. */
+  /** Whether every training window begins at the first bar; by default, all have the length `train`. */
   readonly anchored?: boolean | undefined;
   /** Directory for the result files, and for the trials from which an analysis resumes. */
   readonly out?: string | undefined;
@@ -98,7 +98,7 @@ export interface RobustnessOptions extends Omit<SearchOptions, 'params' | 'prune
   readonly seed?: number | undefined;
   /** Directory for the result files, and for the runs from which a test resumes. */
   readonly out?: string | undefined;
-  /** Called with the number of ended runs and the total number of each phase. */
+  /** Called with the name of a phase, the number of its finished runs, and the total number. */
   readonly onProgress?: ((phase: string, done: number, total: number) => void) | undefined;
 }
 

@@ -6,10 +6,10 @@
  * const { summary, time, equity } = await backtest('bot.yaml', { params: { fast: 20 } });
  * ```
  *
- * Each function throws a `ServiceError` with a machine code, as its command: `usage` for a wrong option,
+ * Each function throws a `ServiceError` with the same `code` as its command: `usage` for a wrong option,
  * `invalid_spec` with all `problems` of a bot, `invalid_data`, `strategy_failed` and so on. After an abort,
- * it throws the reason of the signal instead, by default an `AbortError`. Ended trials remain in the
- * ledger and, with `out`, in this directory, from which the same call resumes.
+ * it throws the reason of the signal instead, by default an `AbortError`. Finished trials remain in the
+ * ledger. With `out`, `walkForward` and `robustness` save finished runs, and the same call resumes.
  */
 import { availableParallelism, homedir } from 'node:os';
 import { join, resolve } from 'node:path';
@@ -91,7 +91,7 @@ export interface RunColumns {
   readonly time: Float64Array;
   /** Account currency. */
   readonly equity: Float64Array;
-  /** Loss since the former peak as a share of it, at most 0. */
+  /** Loss since the highest equity so far, as a share of it; at most 0. */
   readonly drawdown: Float64Array;
   /** Closed trades, in order of exit. */
   readonly trades: readonly Trade[];

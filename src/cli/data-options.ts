@@ -7,17 +7,21 @@ import type { ColumnNames } from '../market/header.ts';
 export const DATA_OPTIONS = {
   columns: {
     value: 'name=column,…',
-    description: 'map columns of the data, such as time=ts,close=px',
+    description: 'columns of the file that contain times and prices, such as time=ts,close=px',
     parse: parseColumns,
   },
-  repair: { value: 'how', description: 'drop: skip bad rows of the data', choices: ['drop'] },
+  repair: {
+    value: 'how',
+    description: 'drop: skip bad rows of the data instead of failing',
+    choices: ['drop'],
+  },
 } as const;
 
 /** For verbs that run a bot; `prepare` then leaves the period out. */
 export const HOLDOUT_OPTION = {
   holdout: {
     value: 'period',
-    description: 'last part of the data to leave out, such as 1y, which overrides the spec',
+    description: 'length of the last part of the data to leave out, such as 1y; overrides the spec',
     parse: (text: string): string => parseSpan(text).text,
   },
 } as const;

@@ -17,7 +17,8 @@ export const SEARCH_OPTIONS = {
   },
   search: {
     value: 'method',
-    description: 'how to choose combinations: all of a grid, at random, or from earlier results',
+    description:
+      'how combinations are chosen: all of them (grid), at random, or from earlier results (tpe)',
     choices: ['grid', 'random', 'tpe'],
     default: 'grid',
   },
@@ -34,7 +35,7 @@ export const SEARCH_OPTIONS = {
   objective: {
     value: 'figure',
     description:
-      'figure by which trials are ranked, sharpe by default; several give a Pareto front',
+      'figure by which trials are ranked, sharpe by default; repeat it for a Pareto front of several',
     repeat: true,
     parse: parseObjective,
   },
@@ -64,7 +65,7 @@ interface SearchOptions {
 export function searchRequestOf(options: SearchOptions): SearchRequest {
   const { param, search, trials, seed, prune } = options;
   if (param.length === 0) {
-    throw new ServiceError('usage', 'a sweep needs at least one --param', {
+    throw new ServiceError('usage', 'a search needs at least one --param', {
       remedy: 'Specify a parameter and its values, for example -p fast=5:50:5.',
     });
   }

@@ -17,7 +17,9 @@ const MOST_EVENTS = 10;
 export function showHelp(out: Output): void {
   const rows = Object.entries(COMMANDS);
   out.table([{ title: '' }, { title: '' }], rows);
-  out.line('The first letter of a command is enough; o and f go to the next order and fill.');
+  out.line(
+    'The first letter is enough, except for breaks and delete; o and f go to the next order and fill.',
+  );
 }
 
 export function showReply(out: Output, reply: Reply): void {

@@ -288,7 +288,7 @@ describe('a lock', () => {
     expect((await backtest(file, '--write-lock')).code).toBe(0);
     expect(await backtest(file, '--verify-lock')).toMatchObject({
       code: 0,
-      stderr: expect.stringContaining('the lock holds: ') as string,
+      stderr: expect.stringContaining('the run matches the lock: ') as string,
     });
 
     appendFileSync(join(directory, 'locked.ts'), '// looked at\n');

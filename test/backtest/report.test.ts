@@ -510,7 +510,7 @@ describe('in a browser', { timeout: 30_000 }, () => {
       expect(text).toContain('Best Sharpe ratio 0.90 fast 20, slow 80, stop none');
       expect(text).toContain('Deflated Sharpe ratio 41.00%');
       expect(text).toContain('The expected Sharpe ratio of the best of 100 trials without skill');
-      expect(text).toContain('attribute it to luck');
+      expect(text).toContain('Attribute the result to luck');
     });
 
     it('counts all trials beside the ranked ones, and states why an interrupted sweep cannot be judged', () => {

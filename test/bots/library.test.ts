@@ -207,7 +207,7 @@ test('errors of the other functions name their options, too', async () => {
     expect.stringMatching(/^option train: "3 years" is not a length of time/),
     expect.stringMatching(/^the data end .*shorter training windows/),
     expect.stringMatching(/^option blocks is 5.*even whole number from 4 to 24/),
-    expect.stringMatching(/^several objectives .*Choose one objective/),
+    expect.stringMatching(/^a robustness test accepts only one objective.*Choose one objective/),
     expect.stringMatching(/^no trial meets the conditions/),
   ]);
   for (const text of texts) expect(text).not.toMatch(/--\w/);

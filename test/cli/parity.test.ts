@@ -97,7 +97,7 @@ test('a paper session equals its backtest until the data change', async () => {
   const locked = ['backtest', 'sma', '-p', 'fast=12'];
   const backtest = await json<Summary>(...locked);
   expect(backtest.hashes.events).toBe(hashes.events);
-  expect((await bots([...locked, '--verify-lock'])).stderr).toContain('the lock holds: ');
+  expect((await bots([...locked, '--verify-lock'])).stderr).toContain('the run matches the lock: ');
   await replaceDays(catalogue(), (rows) =>
     rows.map((row, at) => (at === 50 ? [...row.slice(0, 5), 999] : row) as typeof row),
   );

@@ -71,7 +71,7 @@ export function describeDiffering(runs: readonly StoredRun[], differing: Differi
   if (differing.has('sampling')) {
     const samplings = distinct(runs, ({ summary }) => samplingOf(summary.conventions));
     notes.push(
-      `Returns are sampled and annualized differently, ${samplings.join(' and ')}: volatility, Sharpe and Sortino ratio, annual return, VaR, and best and worst period are not ranked.`,
+      `Returns are sampled and annualized differently, ${samplings.join(' and ')}: volatility, Sharpe and Sortino ratio, annual return, VaR, best and worst period, alpha and information ratio are not ranked.`,
     );
   }
   if (differing.has('bars')) {

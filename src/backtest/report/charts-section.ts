@@ -26,7 +26,7 @@ export function equitySection(
     `Equity went from ${formatMoney(initialCash)} to ${formatMoney(end)} ${currency} (${formatPercent(end / initialCash - 1)}).`,
     deepest.depth < 0
       ? `The deepest drawdown was ${formatPercent(Math.max(-1, deepest.depth))}, from the peak of ${instant(deepest.peakTime)} to the low of ${instant(deepest.troughTime)}.`
-      : 'Equity never fell below a former peak.',
+      : 'Equity never fell below an earlier peak.',
   ];
   if (benchmark !== undefined && benchmark.length > 0) {
     const held = benchmark.at(-1)!;

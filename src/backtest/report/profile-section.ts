@@ -7,10 +7,10 @@ import type { Summary } from '../summary.ts';
 export function profileSection({ profile }: Summary): Html {
   if (profile === undefined) return nothing;
   return html`<section aria-labelledby="profile">
-    <h2 id="profile">In the conventions of <bdi>${profile.name}</bdi></h2>
+    <h2 id="profile">Figures by the conventions of <bdi>${profile.name}</bdi></h2>
     <p class="note">
-      The run as this library computes it, errors included, for comparison with its output. Shares
-      are numbers: 0.12 is 12%.
+      The figures of this run as that library computes them, including its known errors, so that you
+      can compare them with its output. Shares are numbers: 0.12 is 12%.
     </p>
     <table class="plain stack">
       <tbody>

@@ -117,7 +117,7 @@ function overfittingSection({ overfitting }: RobustnessDocument): Html {
   if (overfitting === null) return nothing;
   const { logits, combinations, blocks } = overfitting;
   return html`<section aria-labelledby="overfitting">
-    <h2 id="overfitting">Rank of the best parameters on the other half</h2>
+    <h2 id="overfitting">Rank of the best parameters in the other half</h2>
     ${histogram(
       'overfitting-chart',
       logits,
@@ -136,7 +136,8 @@ function histogram(
   mark: number | null,
   caption: string,
 ): Html {
-  if (counts.length === 0) return html`<p class="note">No permutation has a value.</p>`;
+  if (counts.length === 0)
+    return html`<p class="note">The objective is undefined for every permutation.</p>`;
   const width = (to - from) / counts.length;
   const y = valueAxis([...counts], formatCount);
   const bars = counts.flatMap((count, bin): Bar[] => {

@@ -150,7 +150,9 @@ function judgement(deflated: DeflatedSharpe | string): Html {
     The expected Sharpe ratio of the best of ${formatCount(trials)} trials without skill is
     ${formatRatio(expected_max_sharpe)}; the probability that the best trial is truly better is
     ${formatPercent(probability)}${
-      proven ? '.' : ', below the usual 95%: attribute it to luck until other data confirm it.'
+      proven
+        ? '.'
+        : ', which is less than the usual 95%. Attribute the result to luck until other data confirm it.'
     }
   </p>`;
 }

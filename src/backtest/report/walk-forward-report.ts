@@ -268,11 +268,11 @@ function stabilitySection(
       ${
         conditions.length === 0
           ? nothing
-          : html`Trials that do not meet <bdi>${conditions.join(' and ')}</bdi> are excluded; values
-              without another trial have a dash. `
-      }It
-      changed at ${formatCount(changes)} of ${formatCountOf(of, 'step')} from window to window. A
-      plateau that stays in place is more reliable than a peak that moves.
+          : html`Trials that do not meet <bdi>${conditions.join(' and ')}</bdi> are excluded; a dash
+              marks values for which no trial is left. `
+      }The
+      chosen value changed at ${formatCount(changes)} of ${formatCountOf(of, 'step')} from window to
+      window. Values that stay good in all windows are more reliable than a best value that moves.
     </p>
   </section>`;
 }

@@ -192,7 +192,7 @@ export const ROBUSTNESS_FIGURES = {
     (value, { combinations }) =>
       `In ${formatPercent(value)} of ${formatCount(combinations)} splits of the history, the parameters that were best in one half ranked below the median in the other; ${
         value >= 0.5
-          ? 'choosing them by their past is no better than chance'
+          ? 'choosing parameters by past results is no better than chance'
           : 'without skill, this share would be about 50%'
       }.`,
   ),

@@ -80,7 +80,7 @@ export function planRobustness(
   }
   const search = planSearch(job, request, timeoutMs);
   if (search.goal.objectives.length > 1) {
-    throw new ServiceError('usage', 'several objectives have no single best trial to test', {
+    throw new ServiceError('usage', 'a robustness test accepts only one objective', {
       remedy: 'Choose one objective.',
     });
   }
@@ -131,7 +131,10 @@ export async function testRobustness(
         remedy: 'Relax the conditions, or choose other values of the parameters.',
       });
     }
-    throw new ServiceError('strategy_failed', `every trial failed, such as: ${results.firstError}`);
+    throw new ServiceError(
+      'strategy_failed',
+      `every trial failed; the first error is: ${results.firstError}`,
+    );
   }
   const overfitting = await testOverfitting(search, options);
   const permuted = await permutedScores({ search, seed }, source, options);

@@ -82,8 +82,8 @@ export function parseAxisValues(name: string, given: string): AxisText {
 }
 
 /**
- * Parses the values as the strategy declares its parameters. Repeated ones count once. Numbers outside the declared range are
- * kept, since a search skips them.
+ * Parses values by the type that the strategy declares for the parameter. Repeated values count once.
+ * Numbers outside the declared range are kept; a search skips them.
  *
  * @throws ServiceError `usage` for an unknown or repeated parameter, or a value of another type
  */
@@ -126,7 +126,11 @@ function axisOf(param: Param, { name, texts, range }: AxisText): Axis {
       const { from = param.min, to = param.max, scale = 'linear' } = range ?? {};
       if (from !== undefined && to !== undefined)
         return rangeAxis(name, param.kind, { from, to, scale });
-      throw invalidValue(name, 'declares no minimum and maximum');
+      throw new ServiceError(
+        'usage',
+        `the strategy declares no minimum and maximum for parameter ${name}`,
+        { remedy: `Specify the values, for example ${name}=5:50:5.` },
+      );
     }
     case 'choice':
     case 'flag':

@@ -29,7 +29,7 @@ const betterOf = (figure: TrialFigureName): RunFigure['better'] => {
   return better;
 };
 
-/** @throws ServiceError `usage` for a figure that trials do not have, or of which no value is better */
+/** @throws ServiceError `usage` for an unknown figure, or one for which neither direction is better */
 export function parseObjective(text: string): Objective {
   const figure = TRIAL_FIGURES.find((name) => name === text);
   const better = figure && betterOf(figure);

@@ -57,9 +57,11 @@ export function planSearch(
   const axes = axesOf(job.strategy, params);
   const trials = trialsOf({ job, axes, method, goal });
   if (goal.objectives.length > 2 && trials.capacity > MAX_COMPARED) {
-    throw new ServiceError('usage', `${trials.capacity} trials with more than two objectives`, {
-      remedy: `Give at most two objectives, or run at most ${MAX_COMPARED} trials.`,
-    });
+    throw new ServiceError(
+      'usage',
+      `${trials.capacity} trials are too many for a search with more than two objectives`,
+      { remedy: `Use at most two objectives, or run at most ${MAX_COMPARED} trials.` },
+    );
   }
   const setup = setupOf(job, timeoutMs);
   const { conventions } = setup;
@@ -103,7 +105,7 @@ export function setupOf(
   };
 }
 
-/** The trials of a search from the first one, for another search. */
+/** Creates the trials of a search; none has run yet. */
 export function trialsOf({
   job,
   axes,

@@ -14,8 +14,8 @@ export interface Ranking {
 
 /**
  * Ranks trials by non-domination. A trial dominates another if it is at least as good in every objective
- * and better in one. The first front has the trials that none dominates, the second front those that
- * only trials of the first dominate, and so on. With one objective, a front has trials of equal value.
+ * and better in one. The first front contains the trials that no other dominates, the second front those
+ * that only trials of the first dominate, and so on. With one objective, the trials of a front are equal.
  * Trials that violate constraints follow the others by the size of the violation (K. Deb et al., "A Fast
  * and Elitist Multiobjective Genetic Algorithm: NSGA-II", IEEE Trans. Evolutionary Computation 6(2),
  * 2002, VI). An undefined figure is the worst.

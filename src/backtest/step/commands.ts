@@ -11,15 +11,16 @@ export type Command =
 
 /** Usage and description of each command. */
 export const COMMANDS: Readonly<Record<string, string>> = {
-  'next [bar|order|fill] [COUNT]': 'go to the next bar, order or fill',
+  'next [bar|order|fill] [COUNT]': 'go to the next bar, order or fill, or to the COUNT-th next',
   'until EXPRESSION': 'go to the next bar at which the expression is true',
   'break EXPRESSION': 'set a breakpoint',
   breaks: 'list the breakpoints',
-  'delete NUMBER': 'remove a breakpoint',
+  'delete NUMBER': 'remove the breakpoint with this number',
   continue: 'go to the next breakpoint, or to the end',
   'print EXPRESSION': 'print the value of an expression',
   show: 'print the bar, indicators, orders and account again',
-  quit: 'end without results',
+  help: 'list the commands',
+  quit: 'end; the results are written only at the last bar',
 };
 
 const SHORT: ReadonlyMap<string, string> = new Map([
@@ -50,7 +51,11 @@ export function parseCommand(line: string): Command {
     case 'until':
     case 'break':
     case 'print':
-      if (rest === '') throw new ServiceError('usage', `${word} needs an expression`);
+      if (rest === '') {
+        throw new ServiceError('usage', `${word} needs an expression`, {
+          remedy: `Write one after it, for example ${word} close > open.`,
+        });
+      }
       return { kind: word, expression: rest };
     case 'delete':
       if (!/^\d{1,9}$/.test(rest)) break;
@@ -64,6 +69,6 @@ export function parseCommand(line: string): Command {
       return { kind: word };
   }
   throw new ServiceError('usage', `unknown command ${JSON.stringify(line.trim())}`, {
-    remedy: 'help lists the commands.',
+    remedy: 'Enter help for a list of the commands.',
   });
 }

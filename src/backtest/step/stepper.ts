@@ -95,7 +95,9 @@ export class Stepper {
   #delete(number: number): Reply {
     const kept = this.#breakpoints.filter((one) => one.number !== number);
     if (kept.length === this.#breakpoints.length) {
-      throw new ServiceError('usage', `breakpoint ${number} does not exist`);
+      throw new ServiceError('usage', `breakpoint ${number} does not exist`, {
+        remedy: 'Enter breaks for a list of the breakpoints.',
+      });
     }
     this.#breakpoints = kept;
     return this.#listed();

@@ -13,7 +13,7 @@ export interface FlatReason {
 /** @param search without a best trial */
 export function flatReasonOf({ goal, results, trials }: Search): FlatReason {
   if (results.failed === trials.count) {
-    const detail = `all trials failed, such as: ${results.firstError}`;
+    const detail = `all trials failed; the first error is: ${results.firstError}`;
     return { reason: 'all_trials_failed', detail };
   }
   const conditions = goal.constraints.map((one) => `${one.name}${one.op}${one.threshold}`);

@@ -29,7 +29,7 @@ export const verb = defineVerb({
     to: { value: 'date', description: 'last day, which overrides the spec' },
     ...DATA_OPTIONS,
     ...HOLDOUT_OPTION,
-    openHoldout: { description: 'run over the holdout, too, and record that in the trial ledger' },
+    openHoldout: { description: 'also run over the holdout, and record this in the trial ledger' },
     out: { value: 'dir', description: 'directory for the result files', complete: 'directory' },
     equity: {
       value: 'format',
@@ -59,11 +59,13 @@ export const verb = defineVerb({
     },
     step: {
       description:
-        'step through the run with commands from standard input, such as help; results are written only at the end',
+        'step through the run with commands from standard input; help lists them. Results are written only if you reach the last bar',
       streams: true,
     },
     checkDeterminism: { description: 'run again in another process and compare the events' },
-    writeLock: { description: 'write a lock file of everything that decides the result' },
+    writeLock: {
+      description: 'write a lock file that lists everything that decides the result',
+    },
     verifyLock: { description: 'fail if anything differs from the lock file' },
   },
   settings: ['runs_dir', 'catalogue_dir', 'strategy_timeout_seconds', 'strategy_memory_mb'],
@@ -193,7 +195,7 @@ export const verb = defineVerb({
       const events = await compareRuns(context, args.file, options, directory);
       context.message(`deterministic: two processes produced the same ${events} events`);
     }
-    if (options.verifyLock) context.message(`the lock holds: ${lockPath(file)}`);
+    if (options.verifyLock) context.message(`the run matches the lock: ${lockPath(file)}`);
     if (options.writeLock) context.message(`lock: ${await writeLock(file, usedLock)}`);
 
     return answer;

@@ -195,7 +195,7 @@ async function showBacktest(visit: Visit, form?: Form): Promise<Content> {
             ${form?.get('verify_lock') === 'true' && html`checked`}
           />
           Fail if data, engine, strategy or seed differ from the first successful backtest of this
-          version</label
+          version with these values</label
         >
         <button class="main">Start the backtest</button>
       </form>

@@ -200,7 +200,7 @@ test('every permutation repeats a guided search for another objective', async ()
 
 test.each([
   ['--prune', "unknown option '--prune'"],
-  ['--objective=calmar', 'several objectives have no single best trial to test'],
+  ['--objective=calmar', 'a robustness test accepts only one objective'],
 ])('a search with %s is rejected', async (option, message) => {
   const args = ['-p', 'fast=2,4', '--objective', 'sharpe', option];
   const { code, stderr } = await inProcess(['backtest', 'robustness', noise, ...args]);

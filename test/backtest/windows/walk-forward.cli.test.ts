@@ -310,7 +310,7 @@ export default defineStrategy({
     ...out,
   ]);
   expect(code).not.toBe(0);
-  expect(stderr).toMatch(/in every window, all trials failed, such as: .*no such day/);
+  expect(stderr).toMatch(/in every window, all trials failed; the first error is: .*no such day/);
 });
 
 test.each([

@@ -115,7 +115,8 @@ export const verb = defineVerb({
     if (results.failed > 0) {
       failure ??= new ServiceError(
         'strategy_failed',
-        `${results.failed} trials failed, such as: ${results.firstError}`,
+        `${results.failed} trials failed; the first error is: ${results.firstError}`,
+        { remedy: 'Correct the cause. The same command runs the failed trials again.' },
       );
     }
     return {

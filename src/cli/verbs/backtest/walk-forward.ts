@@ -16,7 +16,7 @@ export const verb = defineVerb({
   summary: 'choose parameters on past windows and test them on the windows that follow',
   description:
     'Repeats a sweep over training windows, and runs the best parameters of each over the test ' +
-    'window that follows it. Joins the tests to one run. After an interruption, the same command ' +
+    'window that follows it. Joins the tests into one run. After an interruption, the same command ' +
     'resumes the analysis. Writes walk_forward.json, windows.csv, trades.csv, trades.parquet, ' +
     'events.ndjson, equity.parquet and report.html.',
   arguments: {
@@ -40,7 +40,7 @@ export const verb = defineVerb({
     anchored: { description: 'begin every training window at the first bar' },
     embargo: {
       value: 'span',
-      description: 'time left out between training and test, such as 5d',
+      description: 'time between training and test that neither uses, such as 5d',
       parse: parseSpan,
     },
     from: { value: 'date', description: 'first day, which overrides the spec' },

@@ -12,9 +12,10 @@ export const verb = defineServerVerb({
   options: {
     ...RUN_OPTIONS,
     verifyLock: {
-      description: 'fail if anything differs from the first such backtest of the version',
+      description:
+        'fail if anything differs from the first successful backtest of the version with these options',
     },
-    openHoldout: { description: 'run over the holdout, too, and record that in the trial ledger' },
+    openHoldout: { description: 'also run over the holdout, and record this in the trial ledger' },
   },
   examples: [
     'bots backtest sma-crossover',
@@ -45,7 +46,7 @@ export const verb = defineServerVerb({
     const answer = await resultAnswer(server, task_id);
     if (verifyLock) {
       context.message(
-        'the lock holds: version, code, data and parameters are those of the first such backtest',
+        'the run matches the lock: code, data and engine are those of the first backtest of the version with these options',
       );
     }
     return answer;

@@ -15,14 +15,14 @@ import { defineVerb } from '../../verb.ts';
 export const verb = defineVerb({
   summary: 'run a paper session again with other parameters after an event',
   description:
-    'Runs a paper session again over its recorded bars, and again with other parameters after the ' +
-    'bars up to an event. Compares figures, equity and drawdown of both, and writes one HTML page. ' +
-    'The server changes and records nothing.',
+    'Runs a paper session again over its recorded bars, then a second time with other parameters ' +
+    'after an event. Compares figures, equity and drawdown of both, and writes one HTML page. ' +
+    'Changes and records nothing on the server.',
   arguments: { bot: BOT_ARGUMENT },
   options: {
     at: {
       value: 'seq',
-      description: 'event after whose bars the parameters change; see bots events',
+      description: 'number of an event; the parameters change at the first bars after it',
       required: true,
       parse: parseCount,
     },
@@ -92,7 +92,7 @@ type Compared = NonNullable<BotFork['comparison']>;
 
 function changesOf({ params }: Compared): string[] {
   const changed = params.filter(({ session, fork }) => session !== fork);
-  if (changed.length === 0) return ['no parameter changes'];
+  if (changed.length === 0) return ['no parameter differs'];
   return changed.map(
     ({ name, session, fork }) =>
       `parameter ${name}: ${session} in the session, ${fork} in the fork`,

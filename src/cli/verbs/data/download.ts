@@ -36,7 +36,9 @@ export const verb = defineVerb({
       description: 'drop: skip invalid bars instead of failing',
       choices: ['drop'],
     },
-    replace: { description: 'replace a dataset or an unfinished download from another source' },
+    replace: {
+      description: 'replace a dataset of the same name that came from another source',
+    },
   },
   settings: ['catalogue_dir', 'exchanges_file'],
   examples: [
@@ -55,7 +57,9 @@ export const verb = defineVerb({
     const { catalogue_dir: dir, exchanges_file } = context.settings;
     const window = parseWindowOptions(options.from, options.to);
     if (window.from > Date.now()) {
-      throw new ServiceError('usage', `--from ${options.from} is in the future`);
+      throw new ServiceError('usage', `--from ${options.from} is in the future`, {
+        remedy: 'Choose a day in the past.',
+      });
     }
     const timeframe = parseTimeframe(options.timeframe);
     checkDatasetName(as);

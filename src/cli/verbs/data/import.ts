@@ -8,7 +8,7 @@ import { defineVerb } from '../../verb.ts';
 export const verb = defineVerb({
   summary: 'check the bars of a file and store them in the catalogue',
   description:
-    'Checks the bars of a file and stores them as Parquet in the catalogue, where bots find them as catalog://SYMBOL. Reports bad rows with number and reason, and missing bars, which are never invented.',
+    'Checks the bars of a file and stores them as Parquet in the catalogue, where bots find them as catalog://SYMBOL. Reports bad rows with number and reason. Missing bars are reported and never filled in.',
   arguments: {
     file: { description: 'CSV (also gzipped) or Parquet', complete: 'file' },
   },

@@ -4,14 +4,14 @@ import { ServiceError } from '../../../base/errors.ts';
 import { defineVerb } from '../../verb.ts';
 
 const MOST_RUNS = 8;
-/** Instants of the chart, which keep the page below 4 MB with eight runs. */
+/** Number of times in the chart. It keeps the page below 4 MB with eight runs. */
 const MAX_POINTS = 4000;
 
 export const verb = defineVerb({
   summary: 'compare finished backtests',
   description:
-    'Compares the figures, the equity and the trades of backtests with the first one, and ' +
-    'names what differs between their locks. Writes one HTML page.',
+    'Compares the figures, the equity and the trades of two to eight backtests with those of the ' +
+    'first one, and names what differs between their locks. Writes one HTML page.',
   arguments: {
     runs: {
       description: 'directories of backtests, or run ids in runs_dir',
