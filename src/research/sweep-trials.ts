@@ -71,9 +71,10 @@ function countedTrials(trials: readonly Trial[]): {
   readonly earlier?: EarlierTrials | undefined;
   readonly others: readonly Trial[];
 } {
-  const last = trials.reduce((a, b) =>
-    (b.earlier?.count ?? -1) > (a.earlier?.count ?? -1) ? b : a,
-  );
+  // In the order of their ids, so that the figures do not depend on the order of the trials.
+  const last = trials
+    .toSorted((a, b) => (a.task_id < b.task_id ? -1 : 1))
+    .reduce((a, b) => ((b.earlier?.count ?? -1) > (a.earlier?.count ?? -1) ? b : a));
   const { earlier, started_at } = last;
   if (earlier === undefined || started_at === null) return { others: trials };
   const others = trials.filter(
