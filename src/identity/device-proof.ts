@@ -5,6 +5,7 @@ import { quote } from '../lease/json.ts';
 import { publicKeyId } from '../lease/keys.ts';
 import { bodyHash, PROOF_SECONDS, PROOF_TYPE } from '../base/proof-claims.ts';
 import { prepareQuery } from '../storage/prepare-query.ts';
+import { prepareSharedRead } from '../storage/share-query.ts';
 import type { Storage } from '../storage/storage.ts';
 import type { Db, DevicesTable } from '../storage/tables.ts';
 import type { IdentityStore } from './context.ts';
@@ -158,12 +159,11 @@ export async function checkPossession(
 }
 
 export async function findDevice(db: Db, deviceId: string): Promise<DevicesTable | undefined> {
-  const [device] = await selectDevice(db, { deviceId });
-  return device;
+  return selectDevice(db, deviceId);
 }
 
-const selectDevice = prepareQuery((db, { deviceId }: { readonly deviceId: string }) =>
-  db.selectFrom('devices').selectAll().where('device_id', '=', deviceId),
+const selectDevice = prepareSharedRead('devices.device_id', (db) =>
+  db.selectFrom('devices').selectAll('devices'),
 );
 
 const CLAIMS = z.object({

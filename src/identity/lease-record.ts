@@ -2,8 +2,9 @@ import { ServiceError } from '../base/errors.ts';
 import type { LeaseClaims } from '../lease/claims.ts';
 import { encodeEnvelope, leaseToSign } from '../lease/envelope.ts';
 import { formatTime } from '../lease/time.ts';
-import { prepareQuery } from '../storage/prepare-query.ts';
-import type { Db, LicenseLeasesTable } from '../storage/tables.ts';
+import { prepareInsert } from '../storage/prepare-rows-query.ts';
+import { prepareSharedRead, shareQuery } from '../storage/share-query.ts';
+import type { Db } from '../storage/tables.ts';
 import type { Actor } from './audit.ts';
 import { purposeClaims, type Holder } from './binding.ts';
 import type { LeasePolicy } from './context.ts';
@@ -43,7 +44,7 @@ export async function findInstallationTerms(
   db: Db,
   installationId: string,
 ): Promise<InstallationTerms & { readonly revoked_at: number | null }> {
-  const [row] = await selectInstallationTerms(db, { installationId });
+  const row = await selectInstallationTerms(db, installationId);
   if (row === undefined) {
     throw new ServiceError('not_found', `there is no installation ${installationId}`, {
       remedy: 'Register it with `service-local identity deployments create`.',
@@ -65,29 +66,27 @@ export async function findInstallationTerms(
   };
 }
 
-const selectInstallationTerms = prepareQuery(
-  (db, { installationId }: { readonly installationId: string }) =>
-    db
-      .selectFrom('deployments')
-      .innerJoin('contracts', 'contracts.contract_id', 'deployments.contract_id')
-      .innerJoin('plans', 'plans.plan_id', 'contracts.plan_id')
-      .select([
-        'deployments.deployment_id',
-        'deployments.revoked_at',
-        'contracts.contract_id',
-        'contracts.customer_id',
-        'contracts.ends_at as contract_ends_at',
-        'contracts.entitlements as extra',
-        'contracts.ttl_seconds as contract_ttl',
-        'contracts.grace_period_seconds as contract_grace',
-        'plans.entitlements as included',
-        'plans.ttl_seconds as plan_ttl',
-        'plans.grace_period_seconds as plan_grace',
-        'plans.plan_id',
-        'plans.product',
-        'plans.binding',
-      ])
-      .where('deployments.deployment_id', '=', installationId),
+const selectInstallationTerms = prepareSharedRead('deployments.deployment_id', (db) =>
+  db
+    .selectFrom('deployments')
+    .innerJoin('contracts', 'contracts.contract_id', 'deployments.contract_id')
+    .innerJoin('plans', 'plans.plan_id', 'contracts.plan_id')
+    .select([
+      'deployments.deployment_id',
+      'deployments.revoked_at',
+      'contracts.contract_id',
+      'contracts.customer_id',
+      'contracts.ends_at as contract_ends_at',
+      'contracts.entitlements as extra',
+      'contracts.ttl_seconds as contract_ttl',
+      'contracts.grace_period_seconds as contract_grace',
+      'plans.entitlements as included',
+      'plans.ttl_seconds as plan_ttl',
+      'plans.grace_period_seconds as plan_grace',
+      'plans.plan_id',
+      'plans.product',
+      'plans.binding',
+    ]),
 );
 
 export interface NewLease {
@@ -156,8 +155,26 @@ export async function recordLease(
   });
 }
 
-const insertLease = prepareQuery((db, row: LicenseLeasesTable) =>
-  db.insertInto('license_leases').values(row),
+const insertLease = shareQuery(
+  prepareInsert('license_leases', {
+    lease_id: 'text',
+    deployment_id: 'text',
+    customer_id: 'text',
+    contract_id: 'text',
+    lineage_id: 'text',
+    previous_lease_id: 'text',
+    renewal_id: 'text',
+    device_id: 'text',
+    issued_by: 'text',
+    public_key_id: 'text',
+    entitlements: 'text',
+    issued_at: 'bigint',
+    expires_at: 'bigint',
+    grace_ends_at: 'bigint',
+    revoked_at: 'bigint',
+    revoked_by: 'text',
+    revoked_reason: 'text',
+  }),
 );
 
 /** Serializes the response; a repeated request gets these bytes again. */

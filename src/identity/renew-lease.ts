@@ -1,8 +1,9 @@
 import { v7 as uuidv7 } from 'uuid';
 import { ServiceError } from '../base/errors.ts';
 import { formatTime } from '../lease/time.ts';
-import { prepareQuery } from '../storage/prepare-query.ts';
-import type { Db, DevicesTable, RenewalsTable } from '../storage/tables.ts';
+import { prepareInsert } from '../storage/prepare-rows-query.ts';
+import { shareQuery } from '../storage/share-query.ts';
+import type { Db, DevicesTable } from '../storage/tables.ts';
 import type { WriteOptions } from '../storage/write-queue.ts';
 import { appendAudit, type AuditEvent } from './audit.ts';
 import type { Holder } from './binding.ts';
@@ -225,6 +226,7 @@ export async function issueRenewal(
   });
   const body = answerText(lease, signature, terms.limits, warnings);
   const answer = { lease_id, request_hash: hash, answer: body, answered_at: now };
+  // In this order, because an answer refers to its lease.
   await Promise.all([
     recordLease(tx, lease, registered, terms, { ...origin, issued_by: event.actor }),
     storeAnswer(tx, { deployment_id, renewal_id, ...answer }),
@@ -234,13 +236,28 @@ export async function issueRenewal(
   return { body, fresh: true, warnings };
 }
 
-const storeAnswer = prepareQuery((db, row: RenewalsTable) => {
-  const { deployment_id: _installation, renewal_id: _renewal, ...answer } = row;
-  return db
-    .insertInto('renewals')
-    .values(row)
-    .onConflict((of) => of.columns(['deployment_id', 'renewal_id']).doUpdateSet(answer));
-});
+const storeAnswer = shareQuery(
+  prepareInsert(
+    'renewals',
+    {
+      deployment_id: 'text',
+      renewal_id: 'text',
+      lease_id: 'text',
+      request_hash: 'text',
+      answer: 'text',
+      answered_at: 'bigint',
+    },
+    (insert) =>
+      insert.onConflict((of) =>
+        of.columns(['deployment_id', 'renewal_id']).doUpdateSet((row) => ({
+          lease_id: row.ref('excluded.lease_id'),
+          request_hash: row.ref('excluded.request_hash'),
+          answer: row.ref('excluded.answer'),
+          answered_at: row.ref('excluded.answered_at'),
+        })),
+      ),
+  ),
+);
 
 /** Records the machine of a device that was enrolled before its plan bound leases to machines. */
 async function recordMachine(

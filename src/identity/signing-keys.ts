@@ -3,7 +3,7 @@ import { formatCountOf } from '../base/format.ts';
 import type { PublicKey } from '../lease/keys.ts';
 import { CLOCK_TOLERANCE_SECONDS } from '../lease/status.ts';
 import { formatTime } from '../lease/time.ts';
-import { prepareQuery } from '../storage/prepare-query.ts';
+import { prepareSharedRead } from '../storage/share-query.ts';
 import type { Db, PendingSigningKeysTable, SigningKeysTable } from '../storage/tables.ts';
 import { appendAudit, type Actor } from './audit.ts';
 import type { Identity, IdentityStore } from './context.ts';
@@ -231,12 +231,11 @@ export async function retireKey(
 }
 
 async function findKey(db: Db, id: string): Promise<SigningKeysTable | undefined> {
-  const [key] = await selectKey(db, { id });
-  return key;
+  return selectKey(db, id);
 }
 
-const selectKey = prepareQuery((db, { id }: { readonly id: string }) =>
-  db.selectFrom('signing_keys').selectAll().where('public_key_id', '=', id),
+const selectKey = prepareSharedRead('signing_keys.public_key_id', (db) =>
+  db.selectFrom('signing_keys').selectAll('signing_keys'),
 );
 
 export async function activeKey(db: Db): Promise<SigningKeysTable | undefined> {

@@ -4,7 +4,7 @@ import { ServiceError } from '../base/errors.ts';
 import { formatTime } from '../lease/time.ts';
 import { SCOPES, type Scope } from '../base/scopes.ts';
 import { TOKEN_MAX_SECONDS, TOKEN_MIN_SECONDS } from '../base/token-lifetime.ts';
-import { prepareQuery } from '../storage/prepare-query.ts';
+import { prepareSharedRead } from '../storage/share-query.ts';
 import type { AdministratorsTable, ApiTokensTable, Db } from '../storage/tables.ts';
 import { administratorDisabled } from './administrator-disabled.ts';
 import { appendAudit, type Actor } from './audit.ts';
@@ -170,7 +170,7 @@ const FORM = /^slt_([0-9a-f]{8})([0-9a-f]{4})([0-9a-f]{4})([0-9a-f]{4})([0-9a-f]
 export async function authenticateToken(db: Db, now: number, bearer: string): Promise<Caller> {
   const [, ...parts] = FORM.exec(bearer) ?? [];
   const secret = parts.pop() ?? '';
-  const [row] = await selectToken(db, { id: parts.join('-') });
+  const row = await selectToken(db, parts.join('-'));
   const isSecret =
     row && timingSafeEqual(Buffer.from(row.secret_hash), Buffer.from(hashSecret(secret)));
   if (!isSecret) throw invalidToken('unknown_token', 'the token is unknown');
@@ -236,7 +236,7 @@ function checkTerm(
   if (token.expires_at <= now) throw invalidToken('expired_token', 'the token has expired');
 }
 
-const selectToken = prepareQuery((db, { id }: { readonly id: string }) =>
+const selectToken = prepareSharedRead('api_tokens.token_id', (db) =>
   db
     .selectFrom('api_tokens')
     .innerJoin('administrators', 'administrators.administrator_id', 'api_tokens.administrator_id')
@@ -251,8 +251,7 @@ const selectToken = prepareQuery((db, { id }: { readonly id: string }) =>
       'api_tokens.customer_id',
       'api_tokens.max_ttl_seconds',
       'administrators.disabled_at',
-    ])
-    .where('api_tokens.token_id', '=', id),
+    ]),
 );
 
 function invalidToken(reason: string, message: string): ServiceError {

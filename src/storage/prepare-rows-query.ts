@@ -1,7 +1,14 @@
-import { PostgresAdapter, sql, type Compilable, type RawBuilder } from 'kysely';
+import {
+  PostgresAdapter,
+  sql,
+  type Compilable,
+  type InsertQueryBuilder,
+  type InsertResult,
+  type RawBuilder,
+} from 'kysely';
 import { prepareBatchQuery } from './prepare-batch-query.ts';
 import { prepareQuery } from './prepare-query.ts';
-import type { Db } from './tables.ts';
+import type { Db, Tables } from './tables.ts';
 
 export type ColumnType = 'text' | 'bigint';
 
@@ -46,7 +53,7 @@ export function prepareRowsQuery<Row extends object, Result = unknown>(
   });
   return async (db, rows) => {
     if (rows.length === 0) return [];
-    if (db.getExecutor().adapter instanceof PostgresAdapter) {
+    if (isPostgres(db)) {
       const arrays = names.map((name) => [name, rows.map((row) => row[name])] as const);
       return onPostgres(db, Object.fromEntries(arrays));
     }
@@ -55,4 +62,49 @@ export function prepareRowsQuery<Row extends object, Result = unknown>(
       rows.map((row) => names.map((name) => row[name])),
     );
   };
+}
+
+/**
+ * Prepares an insert of many rows.
+ *
+ * @param columns all columns of the table, with their types on PostgreSQL.
+ * @param conflict adds a conflict clause.
+ */
+export function prepareInsert<Table extends keyof Tables>(
+  table: Table,
+  columns: Readonly<Record<keyof Tables[Table] & string, ColumnType>>,
+  conflict: (insert: Insert<Table>) => Insert<Table> = (insert) => insert,
+): (db: Db, rows: readonly Tables[Table][]) => Promise<unknown> {
+  const names = Object.keys(columns) as (keyof Tables[Table] & string)[];
+  const onPostgres = prepareRowsQuery<Tables[Table] & object>(columns, (db, rows) => {
+    const given = db.selectFrom(rows.as('given')).selectAll();
+    return conflict(
+      insertInto(db, table)
+        .columns(names)
+        .expression(given as never),
+    );
+  });
+  // A third faster on SQLite than an insert from a table expression.
+  const onSqlite = prepareBatchQuery(names.length, (db, items) => {
+    const rows = items.map((item) => Object.fromEntries(names.map((name, i) => [name, item[i]])));
+    return conflict(insertInto(db, table).values(rows as never));
+  });
+  return (db, rows) =>
+    isPostgres(db)
+      ? onPostgres(db, rows)
+      : onSqlite(
+          db,
+          rows.map((row) => names.map((name) => row[name])),
+        );
+}
+
+type Insert<Table extends keyof Tables> = InsertQueryBuilder<Tables, Table, InsertResult>;
+
+function insertInto<Table extends keyof Tables>(db: Db, table: Table): Insert<Table> {
+  return db.insertInto(table);
+}
+
+/** Whether a statement needs a round trip. */
+export function isPostgres(db: Db): boolean {
+  return db.getExecutor().adapter instanceof PostgresAdapter;
 }

@@ -60,8 +60,8 @@ test('leases that are issued at the same time share round trips and the write to
     issueLease(world.identity, world.caller, { deployment_id });
   expect(await costOf(() => issue('tokyo'))).toEqual({ statements: 11, round_trips: 8 });
   const together = await costOf(() => Promise.all(installations.map(issue)));
-  // Signing key, terms and lease of each, and the statements of the shared transaction.
-  expect(together.statements).toBe(3 * AT_ONCE + 10);
+  // As many as for one lease, and at most two more for 50 entries of the audit log.
+  expect(together.statements).toBeLessThanOrEqual(13);
   expect(together.round_trips).toBeLessThanOrEqual(8);
 });
 
@@ -76,7 +76,7 @@ test('renewals that run at the same time share round trips and the write to the 
     Promise.all(others.map((other, i) => renew(world.identity, other, leases[i + 1]))),
   );
   // They are signed before, so that they form a few batches.
-  expect(together.statements / others.length).toBeLessThan(12);
+  expect(together.statements / others.length).toBeLessThan(7);
   expect(together.round_trips / others.length).toBeLessThan(1);
 });
 

@@ -1,12 +1,6 @@
-import { sql } from 'kysely';
 import { appendToMany } from '../../events/append.ts';
-import { prepareRowsQuery } from '../../storage/prepare-rows-query.ts';
-import type {
-  BotDeploymentsTable,
-  Db,
-  HaltedDeploymentsTable,
-  TradingSessionsTable,
-} from '../../storage/tables.ts';
+import { prepareInsert, prepareRowsQuery } from '../../storage/prepare-rows-query.ts';
+import type { BotDeploymentsTable, Db, TradingSessionsTable } from '../../storage/tables.ts';
 import { stateEvent } from '../tasks/session-record.ts';
 import { orderEvent } from '../../trading/session-events.ts';
 import { closeSession, type SessionState } from '../../events/session-state.ts';
@@ -162,7 +156,8 @@ const haltDeployments = prepareRowsQuery<Timed<'deployment_id'>>(
 );
 
 /** A deployment that an earlier attempt recorded but did not end keeps its evidence. */
-const insertEvidence = prepareRowsQuery<HaltedDeploymentsTable>(
+const insertEvidence = prepareInsert(
+  'halted_deployments',
   {
     halt_id: 'text',
     deployment_id: 'text',
@@ -170,22 +165,12 @@ const insertEvidence = prepareRowsQuery<HaltedDeploymentsTable>(
     first_seq: 'bigint',
     last_seq: 'bigint',
   },
-  (db, rows) =>
-    db
-      .insertInto('halted_deployments')
-      .columns(['halt_id', 'deployment_id', 'orders', 'first_seq', 'last_seq'])
-      .expression(
-        // Without a condition, SQLite takes the conflict clause for one of a join.
-        db
-          .selectFrom(rows.as('row'))
-          .selectAll()
-          .where(sql<boolean>`true`),
-      )
-      .onConflict((of) =>
-        of
-          .columns(['halt_id', 'deployment_id'])
-          .doUpdateSet((row) => ({ last_seq: row.ref('excluded.last_seq') })),
-      ),
+  (insert) =>
+    insert.onConflict((of) =>
+      of
+        .columns(['halt_id', 'deployment_id'])
+        .doUpdateSet((row) => ({ last_seq: row.ref('excluded.last_seq') })),
+    ),
 );
 
 type ClosedSession = Pick<TradingSessionsTable, 'task_id' | 'state' | 'recorded_at'>;
