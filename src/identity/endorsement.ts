@@ -45,6 +45,7 @@ export async function announceKey(
   if (!imported.ok) {
     throw new ServiceError('invalid_request', imported.detail, {
       problems: [{ code: imported.reason, pointer: '/x', message: imported.detail }],
+      remedy: 'Send the public key that `service-local identity keys generate` printed.',
     });
   }
   return storage.write(async (tx) => {
@@ -141,7 +142,7 @@ async function refuseRetired(db: Db, id: string): Promise<void> {
 }
 
 function rootExists(x: string): ServiceError {
-  return new ServiceError('conflict', 'this issuer has a trust root, which vouches for its keys', {
+  return new ServiceError('conflict', 'this issuer has a trust root, which signs its keyset', {
     reason: 'has_root',
     remedy: `Run \`service-local identity root sign-keyset --chain license-root.json --key root-key-1.pem --add=${x} --upload\` on the machine with the root key.`,
   });

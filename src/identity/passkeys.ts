@@ -195,9 +195,7 @@ function notAPasskey(cause?: unknown): ServiceError {
   return new ServiceError(
     'invalid_request',
     'the response of the browser is not a valid passkey for this site',
-    {
-      cause,
-    },
+    { remedy: 'Try again, or use another browser or authenticator.', cause },
   );
 }
 

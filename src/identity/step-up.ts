@@ -75,6 +75,7 @@ export async function grantStepUp(
     const message = 'send either a code or the response of a passkey';
     throw new ServiceError('invalid_request', message, {
       problems: [{ code: 'invalid_value', pointer: '/code', message }],
+      remedy: 'Send one of the two, and repeat the request.',
     });
   }
   if (passkey) return grantForPasskey(identity, caller, { action, target }, passkey, origins);
@@ -119,6 +120,7 @@ function checkSubject(caller: Caller, { action, target }: StepUpSubject): void {
   const message = `invalid target for ${action}`;
   throw new ServiceError('invalid_request', message, {
     problems: [{ code: 'invalid_value', pointer: '/target', message }],
+    remedy: 'See the field target of POST /identity/step-ups in the API reference.',
   });
 }
 

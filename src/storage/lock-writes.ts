@@ -7,9 +7,9 @@ const PLATFORM = 7_305_811;
 const SCOPES = 7_305_812;
 
 /**
- * Keeps other servers from writing until the end of the transaction. With scopes, they can still write
- * in other scopes. A write in a scope holds the platform's lock in shared mode, and writes without a
- * scope wait for it. So do servers of earlier versions, which do not use scopes.
+ * Prevents other servers from writing until the end of the transaction. With scopes, they can still write
+ * in other scopes. A write in a scope holds the platform lock in shared mode. Writes without a scope,
+ * such as all writes of servers of earlier versions, wait for it.
  *
  * Deadlocks are impossible: all transactions first lock the platform, then their scopes in ascending
  * order, and finally the head of the audit log.

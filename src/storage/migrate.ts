@@ -14,7 +14,7 @@ interface AppliedMigration {
 /**
  * Runs the missing migrations in one transaction.
  *
- * @param lock keeps out other servers that start at the same time, until the transaction ends.
+ * @param lock makes other servers that start at the same time wait until the transaction ends.
  * @throws ServiceError `storage_unavailable`, also if a newer version has migrated the database.
  */
 export async function migrate(

@@ -67,6 +67,7 @@ async function refuseNoBackup(path: string, to: string): Promise<void> {
   const file = await open(path, 'r').catch((error: unknown) => {
     if (!isSystemError(error)) throw error;
     throw new ServiceError('file_not_found', `cannot read ${path} (${error.code})`, {
+      remedy: 'Name a backup that exists and that this user can read.',
       cause: error,
     });
   });

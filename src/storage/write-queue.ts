@@ -22,9 +22,9 @@ export interface WriteOptions {
    */
   readonly urgent?: boolean;
   /**
-   * Subject such as `installation:ID`. On PostgreSQL, only writes with the same scope or without one
-   * wait for this write, which may change nothing but the data of its subject and the audit log, and
-   * may read only such data and data that writes with a scope do not change.
+   * What the write changes, such as `installation:ID`. On PostgreSQL, only writes with the same scope
+   * or without one wait for this write. It may change nothing but the data of its scope and the audit
+   * log, and may read only such data and data that writes with a scope do not change.
    */
   readonly scope?: string;
 }

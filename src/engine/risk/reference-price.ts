@@ -1,9 +1,9 @@
 import { exceeds } from './limits.ts';
 
 /**
- * The price that prices of orders are measured from: the last close, unless it is farther from the
- * one before than the collar allows. Such a close counts once the next one lies on its side, so that
- * a single bad print does not move the collar.
+ * The price from which the price collar is measured: the last close that was within the collar of the
+ * reference before it. If two closes in a row are beyond it on the same side, the second one becomes the
+ * reference. A single wrong price therefore does not move the collar.
  */
 export class ReferencePrice {
   readonly #most: number;
@@ -16,7 +16,7 @@ export class ReferencePrice {
     this.#most = bps / 10_000;
   }
 
-  /** The reference after `count` closes, which are read only when an order needs it; NaN before any. */
+  /** The reference after `count` closes; NaN before the first. Closes are read only when an order needs it. */
   after(count: number, closes: Float64Array): number {
     for (; this.#followed < count; this.#followed += 1) this.#take(closes[this.#followed]!);
     return this.#price;

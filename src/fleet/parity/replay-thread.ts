@@ -26,7 +26,7 @@ export async function runReplayThread(
   parts: AsyncIterator<LogPart>,
 ): Promise<ReplayResult> {
   if (atOnce >= MOST_AT_ONCE) {
-    throw new ServiceError('overloaded', `${MOST_AT_ONCE} replays are already running`, {
+    throw new ServiceError('overloaded', `${MOST_AT_ONCE} replays or forks are already running`, {
       remedy: 'Try again in a few seconds.',
       retryAfterSeconds: 5,
     });
