@@ -15,7 +15,7 @@ export function botFilePage(): Page {
     '## metadata',
     fieldList(metadata!, code).join('\n'),
     '## spec',
-    'The parts of `spec`. Those that are not marked as required can be left out.',
+    'The parts of `spec`. Parts that are not marked as required can be omitted.',
     bullets(Object.keys(spec!.properties!).map((name) => partLine(spec!, name))),
     ...Object.entries(spec!.properties!)
       .filter(([name]) => name !== 'kind')

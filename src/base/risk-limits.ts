@@ -58,7 +58,7 @@ const OPTIONAL_LIMITS = {
   price_collar_period: {
     title: 'price collar over a period',
     unit: 'basis points within seconds',
-    help: 'Maximum distance of the price of an order from the limit prices and fills of the last seconds, for the same instrument and side.',
+    help: 'Maximum distance of the price of an order from the limit prices and fills of the last `seconds`, for the same instrument and side.',
   },
   messages_kept_for_cancels: {
     title: 'messages kept for cancels',
@@ -68,7 +68,7 @@ const OPTIONAL_LIMITS = {
   repeated_execution: {
     title: 'repeated execution',
     unit: 'orders within seconds',
-    help: 'After this number of executed orders within these seconds, every new order is denied until a person re-enables the bot. In a backtest, that lasts until the end.',
+    help: 'After `count` executed orders within `seconds`, every new order is denied until a person re-enables the bot; in a backtest, until its end.',
   },
   permitted: {
     title: 'permitted instruments and venues',

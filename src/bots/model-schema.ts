@@ -56,7 +56,7 @@ export const mlModelSchema = z
       .array(featureSchema)
       .min(1)
       .max(1000)
-      .describe('Numbers of the input row of each bar, in this order.'),
+      .describe('Inputs of the model, one number for each bar and entry, in this order.'),
     outputs: z.array(modelOutputSchema).min(1).max(100),
   })
   .describe(

@@ -79,8 +79,10 @@ export const dataSchema = z
       .describe('For one symbol: CSV or Parquet file relative to this file, or catalog://NAME.'),
     sources: map(symbol, path, 500)
       .optional()
-      .describe('By symbol: CSV or Parquet file relative to this file, or catalog://NAME.'),
-    timeframe: z.enum(TIMEFRAME_NAMES).describe('Length of a bar. Finer data is resampled to it.'),
+      .describe('For each symbol: CSV or Parquet file relative to this file, or catalog://NAME.'),
+    timeframe: z
+      .enum(TIMEFRAME_NAMES)
+      .describe('Length of a bar. Shorter bars are resampled to it.'),
     from: time
       .optional()
       .describe(
