@@ -27,6 +27,7 @@ import { parseAxisValues, type AxisText } from '../backtest/search/axes.ts';
 import { parseConstraint, parseObjective, type Goal } from '../backtest/search/goal.ts';
 import { planSearch, type SearchRequest } from '../backtest/search/plan-search.ts';
 import { runSearch } from '../backtest/search/run-search.ts';
+import { withTrialPool } from '../backtest/search/trial-pool.ts';
 import { sweepFindings } from '../backtest/search/sweep-findings.ts';
 import type { TrialMetrics } from '../backtest/search/trial-figures.ts';
 import type { StrategySource } from '../backtest/strategy-source.ts';
@@ -154,11 +155,14 @@ export async function sweep(bot: BotSource, options: SweepOptions): Promise<Swee
   );
   const search = planSearch(job, requestOf(options), timeoutMs);
   const { results, trials, goal } = search;
-  await runSearch(search, source, {
-    ...limitsOf(options, memoryMb),
-    count: (ended) => counted.record(job, 'sweep', ended),
-    onProgress: (done) => options.onProgress?.(done, trials.capacity),
-  });
+  const limits = limitsOf(options, memoryMb);
+  await withTrialPool(source, limits, (pool) =>
+    runSearch(search, pool, {
+      signal: options.signal,
+      count: (ended) => counted.record(job, 'sweep', ended),
+      onProgress: (done) => options.onProgress?.(done, trials.capacity),
+    }),
+  );
   const ranking = results.ranking(goal);
   const ranked = results
     .take(ranking, ranking.order.length)

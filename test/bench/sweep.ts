@@ -38,14 +38,17 @@ function loopOverPairs(): void {
 }
 
 const indices = Uint32Array.from({ length: grid.count }, (_, index) => index);
-const batch: TrialBatch = { indices, trial: (index) => grid.trial(index) };
+const batch: TrialBatch = { indices, setups: [setup], trial: (index) => grid.trial(index) };
 
 const poolOf = (count: number): TrialPool =>
-  new TrialPool({ name: 'sma_crossover' }, [setup], {
-    workers: count,
-    memoryMb: 1024,
-    columnMb: 512,
-  });
+  new TrialPool(
+    { name: 'sma_crossover' },
+    {
+      workers: count,
+      memoryMb: 1024,
+      columnMb: 512,
+    },
+  );
 
 async function runOn(pool: TrialPool): Promise<void> {
   let done = 0;

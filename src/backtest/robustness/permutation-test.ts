@@ -3,14 +3,13 @@ import { LineLog } from '../line-log.ts';
 import type { Goal } from '../search/goal.ts';
 import { trialsOf, type Search } from '../search/plan-search.ts';
 import type { TrialMetrics } from '../search/trial-figures.ts';
-import { TrialPool, type TrialBatch, type TrialLimits } from '../search/trial-pool.ts';
+import type { TrialBatch, TrialPool } from '../search/trial-pool.ts';
 import { TrialResults } from '../search/trial-results.ts';
 import type { TrialSource } from '../search/trial-source.ts';
-import type { TrialSetup } from '../search/trial.ts';
-import type { StrategySource } from '../strategy-source.ts';
+import type { TrialResult, TrialSetup } from '../search/trial.ts';
 import { untilAborted } from './until-aborted.ts';
 
-export interface PermutationOptions extends TrialLimits {
+export interface PermutationOptions {
   readonly permutations: number;
   readonly seed: number;
   /** Directory of the log from which interrupted permutations resume; by default there is no log. */
@@ -32,8 +31,8 @@ const TRIALS_OF_A_ROUND = 4096;
  */
 export async function searchPermutations(
   search: Search,
-  source: StrategySource,
-  { permutations, seed, directory, signal, onProgress, ...limits }: PermutationOptions,
+  pool: TrialPool,
+  { permutations, seed, directory, signal, onProgress }: PermutationOptions,
 ): Promise<Float64Array> {
   const best = new Float64Array(permutations);
   const isDone = new Uint8Array(permutations);
@@ -46,7 +45,7 @@ export async function searchPermutations(
           isDone[ended.permutation] = 1;
         });
   const setup: TrialSetup = { ...search.setup, blocks: undefined, permutationSeed: seed };
-  const pool = new TrialPool(source, [setup], limits);
+  const setups = [setup];
   const pending = [...isDone.keys()].filter((permutation) => isDone[permutation] === 0);
   let done = permutations - pending.length;
   const end = (permutation: number, value: number): void => {
@@ -58,9 +57,19 @@ export async function searchPermutations(
   };
   try {
     onProgress?.(done);
-    await untilAborted(signal, () => runRounds(search, pool, pending, end));
-  } finally {
+    await untilAborted(signal, () =>
+      runRounds(
+        search,
+        (batch, onResult) => pool.run({ ...batch, setups }, onResult),
+        pending,
+        end,
+      ),
+    );
+  } catch (error) {
+    // No result may arrive once the log is closed.
     await pool.end();
+    throw error;
+  } finally {
     log?.close();
   }
   return best;
@@ -109,10 +118,13 @@ interface PermutedSearch {
   readonly results: TrialResults;
 }
 
+type Batch = Omit<TrialBatch, 'setups'>;
+type RunBatch = (batch: Batch, onResult: (result: TrialResult) => void) => Promise<void>;
+
 /** Runs rounds of searches, which advance by a generation together. */
 async function runRounds(
   search: Search,
-  pool: TrialPool,
+  runBatch: RunBatch,
   pending: readonly number[],
   onEnd: (permutation: number, best: number) => void,
 ): Promise<void> {
@@ -130,7 +142,7 @@ async function runRounds(
     };
     while (running.size > 0) {
       const batch = nextGenerations([...running.values()], end);
-      await pool.run(batch, (result) => {
+      await runBatch(batch, (result) => {
         const own = running.get(result.permutation!)!;
         own.results.add(result);
         if (own.results.isComplete) end(own);
@@ -143,7 +155,7 @@ async function runRounds(
 function nextGenerations(
   searches: readonly PermutedSearch[],
   onEnd: (search: PermutedSearch) => void,
-): TrialBatch {
+): Batch {
   const generations = searches.map((search) => ({
     search,
     indices: search.trials.nextGeneration(search.results),

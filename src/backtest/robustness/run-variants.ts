@@ -3,9 +3,8 @@ import type { BacktestJob } from '../job.ts';
 import { LineLog } from '../line-log.ts';
 import { setupOf, type Search } from '../search/plan-search.ts';
 import { isComplete, type TrialMetrics } from '../search/trial-figures.ts';
-import { TrialPool, type TrialLimits } from '../search/trial-pool.ts';
+import type { TrialPool } from '../search/trial-pool.ts';
 import type { Trial } from '../search/trial.ts';
-import type { StrategySource } from '../strategy-source.ts';
 import type { Variant } from './robustness-figures.ts';
 import { untilAborted } from './until-aborted.ts';
 
@@ -16,7 +15,7 @@ export interface PlannedVariant<Name extends string> {
   readonly job: BacktestJob;
 }
 
-export interface VariantsOptions extends TrialLimits {
+export interface VariantsOptions {
   /** Directory of the log from which interrupted runs resume; by default there is no log. */
   readonly directory?: string | undefined;
   readonly signal?: AbortSignal | undefined;
@@ -34,9 +33,9 @@ type Ended = { readonly metrics: TrialMetrics } | { readonly error: string };
  */
 export async function runVariants<Name extends string>(
   search: Search,
-  source: StrategySource,
+  pool: TrialPool,
   variants: readonly PlannedVariant<Name>[],
-  { directory, signal, onProgress, ...limits }: VariantsOptions,
+  { directory, signal, onProgress }: VariantsOptions,
 ): Promise<Variant<Name>[]> {
   const ended = new Map<number, Ended>();
   const log =
@@ -44,8 +43,6 @@ export async function runVariants<Name extends string>(
       ? undefined
       : openLog(directory, search, variants, (place, result) => ended.set(place, result));
   const setups = variants.map(({ job }) => setupOf(job, search.setup.timeoutMs));
-  const workers = Math.max(1, Math.min(limits.workers, variants.length));
-  const pool = new TrialPool(source, setups, { ...limits, workers });
   const pending = [...variants.keys()].filter((place) => !ended.has(place));
   const indices = Uint32Array.from(pending);
   // The setup of each variant is a rung of its own.
@@ -57,7 +54,7 @@ export async function runVariants<Name extends string>(
   try {
     onProgress?.(ended.size);
     await untilAborted(signal, () =>
-      pool.run({ indices, trial }, (result) => {
+      pool.run({ indices, trial, setups }, (result) => {
         const { index } = result;
         const end: Ended =
           'error' in result ? { error: result.error } : { metrics: result.metrics };
@@ -66,8 +63,11 @@ export async function runVariants<Name extends string>(
         onProgress?.(ended.size);
       }),
     );
-  } finally {
+  } catch (error) {
+    // No result may arrive once the log is closed.
     await pool.end();
+    throw error;
+  } finally {
     log?.close();
   }
   return variants.map(({ name, label }, place) => ({

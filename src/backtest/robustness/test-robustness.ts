@@ -10,7 +10,7 @@ import { returnsOf, sampleEquity } from '../returns.ts';
 import { planSearch, type Search, type SearchRequest } from '../search/plan-search.ts';
 import { runSearch } from '../search/run-search.ts';
 import type { CountTrials } from '../search/saved-trials.ts';
-import type { TrialLimits } from '../search/trial-pool.ts';
+import { type TrialLimits, type TrialPool, withTrialPool } from '../search/trial-pool.ts';
 import { TrialResults } from '../search/trial-results.ts';
 import type { TrialMetrics } from '../search/trial-figures.ts';
 import { daysOf } from '../statistics.ts';
@@ -111,16 +111,25 @@ function countReturns({ instruments, config }: BacktestJob, { sampling }: Conven
  *
  * @throws as `runSearch`; ServiceError `strategy_failed` if every trial failed
  */
-export async function testRobustness(
+export function testRobustness(
+  plan: RobustnessPlan,
+  source: StrategySource,
+  options: RobustnessOptions,
+): Promise<RobustnessDocument> {
+  return withTrialPool(source, options, (pool) => runTests(plan, source, pool, options));
+}
+
+async function runTests(
   { search, seed }: RobustnessPlan,
   source: StrategySource,
+  pool: TrialPool,
   options: RobustnessOptions,
 ): Promise<RobustnessDocument> {
   const { job, results, axes } = search;
   const { onProgress = () => {}, signal, assertions } = options;
   const report = (phase: RobustnessPhase, total: number) => (done: number) =>
     onProgress(phase, done, total);
-  await runSearch(search, source, {
+  await runSearch(search, pool, {
     ...options,
     onProgress: report('trials', search.trials.capacity),
   });
@@ -137,7 +146,7 @@ export async function testRobustness(
     );
   }
   const overfitting = await testOverfitting(search, options);
-  const permuted = await permutedScores({ search, seed }, source, options);
+  const permuted = await permutedScores({ search, seed }, pool, options);
   const { timeoutMs } = search.setup;
   const best: BacktestJob = { ...job, params: chosen.params };
   const execute = executorOf(source, { timeoutMs, memoryMb: options.memoryMb });
@@ -147,7 +156,7 @@ export async function testRobustness(
       ({ name: 'neighbor', label: `${name}=${value}`, job: { ...job, params } }) as const,
   );
   const stresses = stressesOf(best);
-  const variants = await runVariants(search, source, [...neighbors, ...stresses], {
+  const variants = await runVariants(search, pool, [...neighbors, ...stresses], {
     ...options,
     onProgress: report('other runs', neighbors.length + stresses.length),
   });
@@ -191,13 +200,13 @@ async function testOverfitting(
 
 async function permutedScores(
   { search, seed }: Pick<RobustnessPlan, 'search' | 'seed'>,
-  source: StrategySource,
+  pool: TrialPool,
   { onProgress = () => {}, ...options }: RobustnessOptions,
 ): Promise<Float64Array> {
   const { permutations } = options;
   // Models would have to run again over the permuted bars.
   if (search.job.signals !== undefined || permutations === 0) return new Float64Array(0);
-  return searchPermutations(search, source, {
+  return searchPermutations(search, pool, {
     ...options,
     seed,
     onProgress: (done) => onProgress('permutations', done, permutations),

@@ -1,12 +1,11 @@
-import type { StrategySource } from '../strategy-source.ts';
 import type { Search } from './plan-search.ts';
 import { shareOfBars, survivorsOf } from './pruning.ts';
 import { SavedTrials, type CountTrials } from './saved-trials.ts';
 import { TrialLog } from './trial-log.ts';
 import type { Trial } from './trial.ts';
-import { TrialPool, type TrialLimits } from './trial-pool.ts';
+import type { TrialPool } from './trial-pool.ts';
 
-export interface SearchOptions extends TrialLimits {
+export interface SearchOptions {
   /** Existing directory with the log of the search, from which it resumes; by default it has no log. */
   readonly directory?: string | undefined;
   readonly signal?: AbortSignal | undefined;
@@ -25,13 +24,11 @@ export interface SearchOptions extends TrialLimits {
  */
 export async function runSearch(
   search: Search,
-  source: StrategySource,
-  { directory, signal, count, onProgress = () => {}, ...limits }: SearchOptions,
+  pool: TrialPool,
+  { directory, signal, count, onProgress = () => {} }: SearchOptions,
 ): Promise<void> {
-  const { trials, results, setup, parts } = search;
+  const { results } = search;
   const log = directory === undefined ? undefined : new TrialLog(directory, search);
-  const workers = Math.max(1, Math.min(limits.workers, trials.generationSize ?? trials.capacity));
-  const pool = new TrialPool(source, [...parts, setup], { ...limits, workers });
   const stopped = Promise.withResolvers<never>();
   const saved = new SavedTrials(search, log, count, stopped.reject);
   const abort = (): void => stopped.reject(signal!.reason as Error);
@@ -42,9 +39,12 @@ export async function runSearch(
     saved.countAgain();
     const run = runGenerations(search, pool, saved, () => onProgress(results.done));
     await Promise.race([run, stopped.promise]);
+  } catch (error) {
+    // No result may arrive once the log is closed.
+    await pool.end();
+    throw error;
   } finally {
     signal?.removeEventListener('abort', abort);
-    await pool.end();
     saved.save();
     log?.close();
   }
@@ -56,7 +56,8 @@ async function runGenerations(
   saved: SavedTrials,
   onProgress: () => void,
 ): Promise<void> {
-  const { trials, results } = search;
+  const { trials, results, setup, parts } = search;
+  const setups = [...parts, setup];
   for (;;) {
     let running = trials.nextGeneration(results);
     if (running.length === 0) return;
@@ -68,7 +69,7 @@ async function runGenerations(
         ...trials.trial(index),
         ...(results.lastRung > 0 && { rung }),
       });
-      await pool.run({ indices, trial }, (result) => {
+      await pool.run({ indices, trial, setups }, (result) => {
         results.add(result);
         saved.add(result, isLast || 'error' in result);
         onProgress();

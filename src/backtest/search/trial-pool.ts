@@ -22,25 +22,23 @@ const MAX_CHUNK = 256;
 
 /** Trials to run, which are created when a worker receives them. */
 export interface TrialBatch {
+  /** The `rung` of a trial is the index of its setup, by default the last. */
+  readonly setups: readonly TrialSetup[];
   readonly indices: Uint32Array;
   readonly trial: (index: number) => Trial;
 }
 
 /**
- * Worker threads that share the memory of the bars. The result of a trial does not depend on its worker
- * or on the order of trials.
+ * Worker threads that share the memory of the bars. They start with the first trial, and later batches
+ * use them again. The result of a trial does not depend on its worker or on the order of trials.
  */
 export class TrialPool {
-  readonly #start: () => TrialThread;
+  readonly #start: (timeoutMs: number) => TrialThread;
   readonly #threads: (TrialThread | undefined)[];
 
-  constructor(
-    source: StrategySource,
-    setups: readonly TrialSetup[],
-    { workers, memoryMb, columnMb }: TrialLimits,
-  ) {
+  constructor(source: StrategySource, { workers, memoryMb, columnMb }: TrialLimits) {
     const columnBytes = (columnMb * MB) / workers;
-    this.#start = () => new TrialThread({ source, setups, columnBytes }, memoryMb);
+    this.#start = (timeoutMs) => new TrialThread({ source, timeoutMs, columnBytes }, memoryMb);
     this.#threads = Array.from({ length: workers }, () => undefined);
   }
 
@@ -50,7 +48,7 @@ export class TrialPool {
    * @throws ServiceError `strategy_failed` if a worker fails. The error of a trial is a result instead.
    */
   async run(
-    { indices, trial }: TrialBatch,
+    { indices, trial, setups }: TrialBatch,
     onResult: (result: TrialResult) => void,
   ): Promise<void> {
     const count = Math.min(this.#threads.length, indices.length);
@@ -64,8 +62,8 @@ export class TrialPool {
     const work = async (place: number): Promise<void> => {
       let chunk = takeChunk();
       while (chunk.length > 0) {
-        const thread = (this.#threads[place] ??= this.#start());
-        const rest = await thread.run(chunk, onResult);
+        const thread = (this.#threads[place] ??= this.#start(setups[0]!.timeoutMs));
+        const rest = await thread.run(chunk, setups, onResult);
         if (rest !== undefined) this.#threads[place] = undefined;
         chunk = rest === undefined || rest.length === 0 ? takeChunk() : rest;
       }
@@ -74,6 +72,22 @@ export class TrialPool {
   }
 
   async end(): Promise<void> {
-    await Promise.all(this.#threads.map(async (thread) => thread?.end()));
+    const threads = [...this.#threads];
+    this.#threads.fill(undefined);
+    await Promise.all(threads.map(async (thread) => thread?.end()));
+  }
+}
+
+/** Runs some work with a pool, whose threads end with it. */
+export async function withTrialPool<T>(
+  source: StrategySource,
+  limits: TrialLimits,
+  work: (pool: TrialPool) => Promise<T>,
+): Promise<T> {
+  const pool = new TrialPool(source, limits);
+  try {
+    return await work(pool);
+  } finally {
+    await pool.end();
   }
 }

@@ -9,10 +9,16 @@ import type { Trial, TrialResult, TrialSetup } from './trial.ts';
 /** Data of a worker thread. */
 export interface TrialThreadData {
   readonly source: StrategySource;
-  readonly setups: readonly TrialSetup[];
+  /** Time limit of loading the strategy, ms. */
+  readonly timeoutMs: number;
   /** Bound on the indicators that the thread keeps for later trials. */
   readonly columnBytes: number;
 }
+
+/** Messages to a worker thread: the setups of the next trials, or a chunk of trials. */
+export type TrialThreadRequest =
+  | { readonly setups: readonly TrialSetup[] }
+  | { readonly chunk: readonly Trial[] };
 
 /** Messages of a worker thread: the strategy is loaded, a trial has ended, a chunk has ended. */
 export type TrialThreadMessage = 'ready' | TrialResult | 'done';
@@ -25,6 +31,7 @@ export class TrialThread {
   #isReady = false;
   #isFull = false;
   #failure: Error | undefined;
+  #setups: readonly TrialSetup[] | undefined;
   #chunk: readonly Trial[] = [];
   #doneInChunk = 0;
   #onResult: (result: TrialResult) => void = () => {};
@@ -53,11 +60,13 @@ export class TrialThread {
   }
 
   /**
+   * @param setups of the trials; the `rung` of a trial is the index of its setup, by default the last
    * @param onResult is called with each result; an error that it throws rejects the run
    * @returns undefined, or if the memory of the thread is full, the rest of the chunk for another thread
    */
   async run(
     chunk: readonly Trial[],
+    setups: readonly TrialSetup[],
     onResult: (result: TrialResult) => void,
   ): Promise<readonly Trial[] | undefined> {
     if (this.#failure !== undefined) throw this.#failure;
@@ -65,13 +74,19 @@ export class TrialThread {
     this.#doneInChunk = 0;
     this.#onResult = onResult;
     this.#end = Promise.withResolvers();
-    this.#worker.postMessage(chunk);
+    if (setups !== this.#setups) this.#post({ setups });
+    this.#setups = setups;
+    this.#post({ chunk });
     return this.#end.promise;
   }
 
   async end(): Promise<void> {
     this.#unwatch();
     await endThread(this.#worker);
+  }
+
+  #post(request: TrialThreadRequest): void {
+    this.#worker.postMessage(request);
   }
 
   #receive(message: TrialThreadMessage): void {

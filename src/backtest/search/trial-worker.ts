@@ -8,14 +8,12 @@ import { runStrategy } from '../../base/strategy-guard.ts';
 import { PermutedBars } from '../robustness/permuted-bars.ts';
 import { loadStrategy } from '../strategy-source.ts';
 import { runTrial } from './trial.ts';
-import type { TrialThreadData, TrialThreadMessage } from './trial-thread.ts';
+import type { TrialThreadData, TrialThreadMessage, TrialThreadRequest } from './trial-thread.ts';
 import type { Trial, TrialSetup } from './trial.ts';
 
-/** A thread of a search: posts the result of each trial of a chunk, then the end of the chunk. */
-const { source, setups, columnBytes } = workerData as TrialThreadData;
-const { strategy, files } = runStrategy(Math.ceil(setups[0]!.timeoutMs), () =>
-  loadStrategy(source),
-);
+/** A thread of searches: posts the result of each trial of a chunk, then the end of the chunk. */
+const { source, timeoutMs, columnBytes } = workerData as TrialThreadData;
+const { strategy, files } = runStrategy(Math.ceil(timeoutMs), () => loadStrategy(source));
 if (!isDeepStrictEqual(files, source.files)) {
   throw new ServiceError('invalid_strategy', 'the strategy changed while the search was running', {
     remedy: 'Start the command again, and do not change the strategy until it has finished.',
@@ -27,7 +25,7 @@ let late: ServiceError | undefined;
 const failLate = (error: unknown): void => {
   late ??= lateError(error, {
     strategy: strategy.name,
-    done: setups.at(-1)!.instruments[0]!.bars.length,
+    done: limited.at(-1)!.instruments[0]!.bars.length,
   });
 };
 process.on('uncaughtException', failLate);
@@ -37,17 +35,21 @@ const shared = {
   memory: new EngineMemory(),
   computations: new SharedComputations(columnBytes),
 };
-// The watchdog starts a thread for each trial. Built-in strategies always return, so they need none.
-const limited = setups.map((setup) =>
-  'module' in source ? setup : { ...setup, timeoutMs: Infinity },
-);
+let limited: readonly TrialSetup[] = [];
 let permutedBars: PermutedBars | undefined;
-/** The setup of the last trial, and what decides its bars. */
-let last: Pick<Trial, 'permutation' | 'rung'> & { readonly setup: TrialSetup } = {
-  setup: limited.at(-1)!,
+/** The setup of the last trial, and what decides its bars; undefined after a change of setups. */
+let last: (Pick<Trial, 'permutation' | 'rung'> & { readonly setup: TrialSetup }) | undefined;
+const use = (setups: readonly TrialSetup[]): void => {
+  // The watchdog starts a thread for each trial. Built-in strategies always return, so they need none.
+  limited =
+    'module' in source ? setups : setups.map((setup) => ({ ...setup, timeoutMs: Infinity }));
+  permutedBars = undefined;
+  last = undefined;
 };
 const setupOf = ({ permutation, rung }: Trial): TrialSetup => {
-  if (permutation === last.permutation && rung === last.rung) return last.setup;
+  if (last !== undefined && permutation === last.permutation && rung === last.rung) {
+    return last.setup;
+  }
   // They belong to other bars.
   shared.computations.clear();
   const setup = limited.at(rung ?? -1)!;
@@ -58,8 +60,9 @@ const setupOf = ({ permutation, rung }: Trial): TrialSetup => {
   return last.setup;
 };
 const post = (message: TrialThreadMessage): void => parentPort!.postMessage(message);
-parentPort!.on('message', async (chunk: readonly Trial[]) => {
-  for (const trial of chunk) {
+parentPort!.on('message', async (request: TrialThreadRequest) => {
+  if ('setups' in request) return use(request.setups);
+  for (const trial of request.chunk) {
     late = undefined;
     const result = await runTrial(setupOf(trial), strategy, trial, shared);
     const failed = late as ServiceError | undefined;

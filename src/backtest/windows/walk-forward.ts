@@ -9,7 +9,7 @@ import { prepareDirectory } from '../run-files.ts';
 import type { Axis } from '../search/axes.ts';
 import { planSearch, type Search, type SearchRequest } from '../search/plan-search.ts';
 import { runSearch } from '../search/run-search.ts';
-import type { TrialLimits } from '../search/trial-pool.ts';
+import { type TrialLimits, type TrialPool, withTrialPool } from '../search/trial-pool.ts';
 import type { TrialMetrics } from '../search/trial-figures.ts';
 import type { RankedTrial } from '../search/trial-results.ts';
 import { metricsOf, type Trial } from '../search/trial.ts';
@@ -87,9 +87,18 @@ export interface WalkForward {
  * @throws ServiceError `usage` for windows or parameters that do not fit the job, `strategy_failed` if
  *   all trials of all windows fail; otherwise as `runSearch`
  */
-export async function walkForward(
+export function walkForward(
   job: BacktestJob,
   source: StrategySource,
+  options: WalkForwardOptions,
+): Promise<WalkForward> {
+  return withTrialPool(source, options, (pool) => walkWindows(job, source, pool, options));
+}
+
+async function walkWindows(
+  job: BacktestJob,
+  source: StrategySource,
+  pool: TrialPool,
   options: WalkForwardOptions,
 ): Promise<WalkForward> {
   const { search: request, timeoutMs, memoryMb, signal, count } = options;
@@ -111,7 +120,7 @@ export async function walkForward(
     const training = windowOf(job, plan.train);
     const search = planSearch(training, request, timeoutMs);
     ({ axes } = search);
-    await searchWindow(search, source, { index, of: plans.length }, options);
+    await searchWindow(search, pool, { index, of: plans.length }, options);
     const best = search.results.best(search.goal);
     const test = windowOf(job, plan.test);
     const result =
@@ -151,17 +160,14 @@ export async function walkForward(
 /** Runs the search of window `index`, with a log in a directory of its own. */
 async function searchWindow(
   search: Search,
-  source: StrategySource,
+  pool: TrialPool,
   { index, of }: { readonly index: number; readonly of: number },
-  { workers, memoryMb, columnMb, directory, signal, count, onProgress }: WalkForwardOptions,
+  { directory, signal, count, onProgress }: WalkForwardOptions,
 ): Promise<void> {
   const own = directory && join(directory, 'windows', String(index + 1).padStart(2, '0'));
   if (own !== undefined) await prepareDirectory(own);
   const { capacity } = search.trials;
-  await runSearch(search, source, {
-    workers,
-    memoryMb,
-    columnMb,
+  await runSearch(search, pool, {
     directory: own,
     signal,
     count: count && ((ended) => count(search.job, ended)),

@@ -45,6 +45,7 @@ export const verb = defineVerb({
     const { prepareDirectory } = await import('../../../backtest/run-files.ts');
     const { planSearch } = await import('../../../backtest/search/plan-search.ts');
     const { runSearch } = await import('../../../backtest/search/run-search.ts');
+    const { withTrialPool } = await import('../../../backtest/search/trial-pool.ts');
     const { finishSweep } = await import('../../../backtest/search/sweep-document.ts');
     const { countTrials } = await import('../../count-trials.ts');
     const { showSweep } = await import('../../show-backtest.ts');
@@ -77,21 +78,25 @@ export const verb = defineVerb({
     const { signal } = context;
     let failure: ServiceError | undefined;
     try {
-      await runSearch(search, strategySource(bot), {
+      const limits = {
         workers: settings.workers,
         memoryMb: settings.strategy_memory_mb,
         columnMb: options.memory ?? DEFAULT_COLUMN_MB,
-        directory,
-        signal,
-        count: (ended) => counted.record(job, 'sweep', ended),
-        onProgress: (done) => {
-          if (progress === undefined) {
-            if (done > 0) context.message(`resuming: ${done} trials are already done`);
-            progress = context.progress('sweep', trials.capacity, done);
-          }
-          progress.update(done);
-        },
-      });
+      };
+      await withTrialPool(strategySource(bot), limits, (pool) =>
+        runSearch(search, pool, {
+          directory,
+          signal,
+          count: (ended) => counted.record(job, 'sweep', ended),
+          onProgress: (done) => {
+            if (progress === undefined) {
+              if (done > 0) context.message(`resuming: ${done} trials are already done`);
+              progress = context.progress('sweep', trials.capacity, done);
+            }
+            progress.update(done);
+          },
+        }),
+      );
     } catch (error) {
       if (!signal.aborted) throw error;
       failure = new ServiceError(
