@@ -1,4 +1,3 @@
-import type { Worker } from 'node:worker_threads';
 import { ServiceError } from '../../base/errors.ts';
 import { acquireThread, releaseThread, stopThread } from '../../base/thread-pool.ts';
 import { fromErrorData } from '../../base/error-data.ts';
@@ -61,18 +60,17 @@ export async function runReplayThread(
     if (isDone && !hasCode(work)) {
       releaseThread(FILE, thread);
       atOnce -= 1;
-    } else void end(thread);
+    } else {
+      // Awaited, so that a caller who tries again at once finds its place free.
+      await stopThread(thread);
+      atOnce -= 1;
+    }
   }
 }
 
 /** Whether the thread may have started a process for a custom strategy. */
 function hasCode({ session, parity }: SessionWork): boolean {
   return session.files !== undefined || parity?.backtest.files !== undefined;
-}
-
-async function end(thread: Worker): Promise<void> {
-  await stopThread(thread);
-  atOnce -= 1;
 }
 
 function tooLong(): ServiceError {
