@@ -18,8 +18,9 @@ const MOST_DECIMALS = 300;
 
 /**
  * Packs a column. Each value is rounded to a number of decimals that is exact or keeps six significant
- * digits, but at most fifteen of the largest value, and is stored as its difference from the one before. 0 stands for a missing value; a
- * difference of zero is stored as 1 and the number of further zeros.
+ * digits, but at most fifteen of the largest value, and is stored as its difference from the one
+ * before. 0 stands for a missing value; a difference of zero is stored as 1 and the number of further
+ * zeros.
  */
 export function packColumn(values: ArrayLike<number | null>): PackedColumn {
   const digits = digitsOf(values);
@@ -30,7 +31,7 @@ export function packColumn(values: ArrayLike<number | null>): PackedColumn {
   for (let i = 0; i < values.length; i++) {
     const value = values[i] ?? Number.NaN;
     const isMissing = !Number.isFinite(value);
-    const whole = isMissing ? before : Math.floor(value * scale + 0.5);
+    const whole = isMissing ? before : toWhole(value, scale);
     const change = whole - before;
     before = whole;
     if (change === 0 && !isMissing) {
@@ -43,6 +44,11 @@ export function packColumn(values: ArrayLike<number | null>): PackedColumn {
   }
   if (zeros >= 0) bytes.addZeros(zeros);
   return { digits, length: values.length, text: bytes.toText() };
+}
+
+/** Values near the largest float64 are truncated, because rounded up they would unpack as Infinity. */
+function toWhole(value: number, scale: number): number {
+  return Math.abs(value) > 1e308 ? Math.trunc(value * scale) : Math.floor(value * scale + 0.5);
 }
 
 function digitsOf(values: ArrayLike<number | null>): number {
@@ -67,7 +73,8 @@ const SCALES = Array.from({ length: MOST_EXACT + 1 }, (_, digits) => 10 ** digit
 
 function isExact(size: number, digits: number): boolean {
   const scaled = size * SCALES[digits]!;
-  return Math.abs(scaled - Math.round(scaled)) <= 1e-12 * scaled;
+  // Allows for rounding errors of sums, but not for a millisecond of seconds since the epoch.
+  return Math.abs(scaled - Math.round(scaled)) <= 1e-13 * scaled;
 }
 
 class Bytes {

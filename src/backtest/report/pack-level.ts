@@ -6,7 +6,7 @@ export function packLevel({ candles, ranges, markers }: Level): PackedLevel {
   return {
     barsPerCandle,
     columns: {
-      time: packColumn(time.map((seconds, i) => seconds - (time[i - 1] ?? 0))),
+      time: packColumn(time.map((seconds, i) => toMilliseconds(seconds - (time[i - 1] ?? 0)))),
       open: packColumn(open),
       high: packColumn(high),
       low: packColumn(low),
@@ -19,4 +19,9 @@ export function packLevel({ candles, ranges, markers }: Level): PackedLevel {
     })),
     markers,
   };
+}
+
+/** Rounds seconds, because a difference of large numbers has digits beyond the milliseconds. */
+function toMilliseconds(seconds: number): number {
+  return Math.round(seconds * 1000) / 1000;
 }
