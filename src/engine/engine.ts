@@ -42,6 +42,8 @@ export class Engine {
   /** Undefined in a cash account. */
   readonly #margin: MarginCalls | undefined;
   readonly #execution: OrderExecution;
+  /** Undefined where other orders, instruments, credit or volume matter to a fill. */
+  readonly #lone: LoneTargets | undefined;
   readonly #book: OrderBook;
   readonly #broker: StrategyBroker;
   readonly #setup: EngineSetup;
@@ -65,9 +67,9 @@ export class Engine {
     this.#setup = setup;
     this.#margin = config.account.model === 'margin' ? new MarginCalls(run, book) : undefined;
     const isSimple = venue === undefined && allowsLoneTargets(config, run.instruments.length);
-    const lone = isSimple ? new LoneTargets(run, book, gate) : undefined;
-    this.#execution = this.venue ?? new SimulatedExecution(run, book, gate, sizing, lone);
-    this.#broker = new StrategyBroker(run, book, gate, this.#margin, this.#execution, lone);
+    this.#lone = isSimple ? new LoneTargets(run, book, gate) : undefined;
+    this.#execution = this.venue ?? new SimulatedExecution(run, book, gate, sizing);
+    this.#broker = new StrategyBroker(run, book, gate, this.#margin, this.#execution, this.#lone);
   }
 
   get run(): RunView {
@@ -187,6 +189,7 @@ export class Engine {
     const { values: equity } = curve;
     const { close } = run.histories[0]!;
     const follows = run.series?.follows === true;
+    const lone = this.#lone;
     const canCoast = instruments.length === 1 && this.venue === undefined;
     const canRest = canCoast && this.#margin === undefined;
     while (run.step < end && !run.isRuined) {
@@ -199,7 +202,7 @@ export class Engine {
       }
       const { step } = run;
       let isInMarket: boolean;
-      if (canCoast && working.length === 0) {
+      if (canCoast && (working.length === 0 || lone?.fill() === true)) {
         const mark = close[step]!;
         const position = positions[0]!;
         marks[0] = mark;

@@ -16,7 +16,6 @@ import { isTarget, signOf, type WorkingOrder } from '../orders/working-order.ts'
 import type { RiskGate } from '../risk/risk-gate.ts';
 import type { RunState } from '../run-state.ts';
 import type { Sizing } from '../sizing.ts';
-import type { LoneTargets } from './lone-targets.ts';
 import type { OrderExecution } from './order-execution.ts';
 
 const NONE: readonly WorkingOrder[] = [];
@@ -27,25 +26,17 @@ export class SimulatedExecution implements OrderExecution {
   readonly #book: OrderBook;
   readonly #gate: RiskGate;
   readonly #sizing: Sizing;
-  readonly #lone: LoneTargets | undefined;
   readonly #usesVolume: boolean;
   /** Units of each instrument that were filled in the current step. */
   readonly #volumeUsed: Float64Array;
   #ocoCount = 0;
 
-  constructor(
-    run: RunState,
-    book: OrderBook,
-    gate: RiskGate,
-    sizing: Sizing,
-    lone: LoneTargets | undefined,
-  ) {
+  constructor(run: RunState, book: OrderBook, gate: RiskGate, sizing: Sizing) {
     const { fill, slippage } = run.config;
     this.#run = run;
     this.#book = book;
     this.#gate = gate;
     this.#sizing = sizing;
-    this.#lone = lone;
     this.#usesVolume = fill.model === 'volume_share' || slippage.model === 'volume_share';
     this.#volumeUsed = new Float64Array(run.instruments.length);
   }
@@ -85,7 +76,7 @@ export class SimulatedExecution implements OrderExecution {
 
   fillFromBars(): void {
     const { working, histories, fresh, cursors, portfolio, config } = this.#run;
-    if (working.length === 0 || this.#lone?.fill() === true) return;
+    if (working.length === 0) return;
     if (this.#usesVolume) this.#volumeUsed.fill(0);
     for (let index = 0; index < histories.length; index += 1) {
       // Targets that fill at this open are sized on what everything is worth at this open.
