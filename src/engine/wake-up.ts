@@ -22,9 +22,6 @@ export class WakeUp {
    * evaluated steps; only with a single instrument.
    */
   #due = new Int32Array(1);
-  #marks = new Uint8Array(0);
-  /** The memory of the marks as 64-bit words, eight marks each. */
-  #eights = new Float64Array(0);
   /** Place in `#due` of the first step that has not passed. */
   #at = 0;
 
@@ -38,24 +35,8 @@ export class WakeUp {
     const { step, instruments } = this.#run;
     if (instruments.length > 1) return;
     const count = end - step;
-    if (this.#marks.length < count) {
-      this.#eights = new Float64Array(Math.ceil(count / 8));
-      this.#marks = new Uint8Array(this.#eights.buffer);
-      this.#due = new Int32Array(this.#marks.length + 1);
-    }
-    const marks = this.#marks;
-    const eights = this.#eights;
-    const due = this.#due;
-    this.#test.mark(marks, step, count);
-    let dueCount = 0;
-    for (let at = 0; at < count; at += 1) {
-      if ((at & 7) === 0 && eights[at >> 3] === 0) at += 7;
-      else if (marks[at] === 1) {
-        due[dueCount] = step + at;
-        dueCount += 1;
-      }
-    }
-    due[dueCount] = end;
+    if (this.#due.length <= count) this.#due = new Int32Array(count + 1);
+    this.#due[this.#test.list(this.#due, step, count)] = end;
     this.#at = 0;
   }
 

@@ -3,14 +3,43 @@ import { CoarseClock } from './clock.ts';
 import { checkCopies, engineOf, stateOf, type Series } from './declared-series.ts';
 
 /** Evaluates a condition; a strategy cannot reach it. */
-export interface Test {
+export abstract class Test {
+  /** Memory of the marks, and the same as 64-bit words of eight marks each. */
+  #marks = new Uint8Array(0);
+  #eights = new Float64Array(0);
+
   /** Whether the condition holds at the current step, which has the number `step`. */
-  isTrue(step: number): boolean;
+  abstract isTrue(step: number): boolean;
+
   /**
    * Writes 1 or 0 for each of `count` steps from this one on. The run must have one instrument, so
    * that each step has a bar of it.
    */
-  mark(marks: Uint8Array, step: number, count: number): void;
+  abstract mark(marks: Uint8Array, step: number, count: number): void;
+
+  /**
+   * Writes the numbers of the steps that `mark` would mark with 1 into `due`, ascending.
+   *
+   * @returns their count.
+   */
+  list(due: Int32Array, step: number, count: number): number {
+    if (this.#marks.length < count) {
+      this.#eights = new Float64Array(Math.ceil(count / 8));
+      this.#marks = new Uint8Array(this.#eights.buffer);
+    }
+    const marks = this.#marks;
+    const eights = this.#eights;
+    this.mark(marks, step, count);
+    let listed = 0;
+    for (let at = 0; at < count; at += 1) {
+      if ((at & 7) === 0 && eights[at >> 3] === 0) at += 7;
+      else if (marks[at] === 1) {
+        due[listed] = step + at;
+        listed += 1;
+      }
+    }
+    return listed;
+  }
 }
 
 /** Key of the version of the package that made a condition; registered, so that all copies share it. */
@@ -138,32 +167,35 @@ export function crossedBelow(a: Series, b: Series | number): boolean {
     : a.value < b.value && a.previous >= b.previous;
 }
 
-/** Values at the indices `from + step × stride`, so that one loop reads all series and constant numbers. */
+/** The values of a series or a constant number at a number of steps, and at the step before them. */
 interface Operand {
-  readonly column: Float64Array;
-  readonly from: number;
-  readonly stride: 0 | 1;
+  /** NaN if there is none. */
+  readonly before: number;
+  readonly values: Float64Array;
 }
 
-/** The values at the step before `step`, at index `from`, and at `count` steps from `step` on. */
 function operandOf(operand: Series | number, step: number, count: number): Operand {
   if (typeof operand === 'number') {
-    return { column: new Float64Array([operand]), from: 0, stride: 0 };
+    return { before: operand, values: new Float64Array(count).fill(operand) };
   }
   const { clock, column } = stateOf(operand);
-  if (!(clock instanceof CoarseClock)) return { column, from: clock.first + step - 1, stride: 1 };
+  if (!(clock instanceof CoarseClock)) {
+    const from = clock.first + step;
+    return { before: column[from - 1] ?? Number.NaN, values: column.subarray(from, from + count) };
+  }
   const entries = clock.entriesAt(step - 1, count + 1);
   const values = Float64Array.from(entries, (entry) => (entry < 0 ? Number.NaN : column[entry]!));
-  return { column: values, from: 0, stride: 1 };
+  return { before: values[0]!, values: values.subarray(1) };
 }
 
-class Crossing implements Test {
+class Crossing extends Test {
   readonly #a: Series;
   readonly #b: Series | number;
   readonly #isAbove: boolean;
   readonly #isBelow: boolean;
 
   constructor(a: Series, b: Series | number, rule: Crossings) {
+    super();
     this.#a = a;
     this.#b = b;
     this.#isAbove = rule !== 'crossingBelow';
@@ -178,26 +210,28 @@ class Crossing implements Test {
   }
 
   mark(marks: Uint8Array, step: number, count: number): void {
-    const { column: as, from: fromA } = operandOf(this.#a, step, count);
-    const { column: bs, from: fromB, stride } = operandOf(this.#b, step, count);
-    const isAbove = this.#isAbove;
-    const isBelow = this.#isBelow;
+    const due = new Int32Array(count);
+    const listed = this.list(due, step, count);
     marks.fill(0, 0, count);
-    // Most entries are on the same side as the one before; for these, two comparisons suffice.
-    let side = fromA < 0 ? UNKNOWN : sideOf(as[fromA]!, bs[fromB]!);
-    for (let at = 1; at <= count; at += 1) {
-      const a = as[fromA + at]!;
-      const b = bs[fromB + at * stride]!;
-      if (a > b) {
-        if (side === ABOVE) continue;
-        if (isAbove && side !== UNKNOWN) marks[at - 1] = 1;
-        side = ABOVE;
-      } else if (a < b) {
-        if (side === BELOW) continue;
-        if (isBelow && side !== UNKNOWN) marks[at - 1] = 1;
-        side = BELOW;
-      } else side = sideOf(a, b);
+    for (let place = 0; place < listed; place += 1) marks[due[place]! - step] = 1;
+  }
+
+  override list(due: Int32Array, step: number, count: number): number {
+    const { before: beforeA, values: as } = operandOf(this.#a, step, count);
+    const { before: beforeB, values: bs } = operandOf(this.#b, step, count);
+    let side = sideOf(beforeA, beforeB);
+    let listed = 0;
+    for (let at = 0; at < count; at += 1) {
+      // Most entries are on the same side as the one before.
+      if (side === ABOVE) while (at < count && as[at]! > bs[at]!) at += 1;
+      else if (side === BELOW) while (at < count && as[at]! < bs[at]!) at += 1;
+      if (at === count) break;
+      const last = side;
+      side = sideOf(as[at]!, bs[at]!);
+      const isCrossed = side === ABOVE ? this.#isAbove : side === BELOW && this.#isBelow;
+      if (last !== UNKNOWN && isCrossed) due[listed++] = step + at;
     }
+    return listed;
   }
 }
 
@@ -213,12 +247,13 @@ function sideOf(a: number, b: number): number {
   return a === b ? LEVEL : UNKNOWN;
 }
 
-class Order implements Test {
+class Order extends Test {
   readonly #a: Series;
   readonly #b: Series | number;
   readonly #isAbove: boolean;
 
   constructor(a: Series, b: Series | number, direction: 'above' | 'below') {
+    super();
     this.#a = a;
     this.#b = b;
     this.#isAbove = direction === 'above';
@@ -231,21 +266,20 @@ class Order implements Test {
   }
 
   mark(marks: Uint8Array, step: number, count: number): void {
-    const { column: as, from: fromA } = operandOf(this.#a, step, count);
-    const { column: bs, from: fromB, stride } = operandOf(this.#b, step, count);
+    const { values: as } = operandOf(this.#a, step, count);
+    const { values: bs } = operandOf(this.#b, step, count);
     const isAbove = this.#isAbove;
-    for (let at = 1; at <= count; at += 1) {
-      const a = as[fromA + at]!;
-      const b = bs[fromB + at * stride]!;
-      marks[at - 1] = (isAbove ? a > b : a < b) ? 1 : 0;
+    for (let at = 0; at < count; at += 1) {
+      marks[at] = (isAbove ? as[at]! > bs[at]! : as[at]! < bs[at]!) ? 1 : 0;
     }
   }
 }
 
-class Interval implements Test {
+class Interval extends Test {
   readonly #steps: number;
 
   constructor(steps: number) {
+    super();
     this.#steps = steps;
   }
 
@@ -258,12 +292,13 @@ class Interval implements Test {
   }
 }
 
-class Combination implements Test {
+class Combination extends Test {
   readonly #tests: readonly Test[];
   readonly #isAny: boolean;
   #other = new Uint8Array(0);
 
   constructor(tests: readonly Test[], isAny: boolean) {
+    super();
     this.#tests = tests;
     this.#isAny = isAny;
   }
