@@ -8,6 +8,9 @@ export interface Drawdown {
   readonly longestMs: number;
 }
 
+/** Maximum number of values that a loop writes in less time than a call of `fill` takes. */
+const FEW = 64;
+
 /** The equity of a run at the close of each step, account currency, and its drawdowns. */
 export class EquityCurve {
   readonly #initial: number;
@@ -53,7 +56,9 @@ export class EquityCurve {
 
   /** Adds the same value for the steps from `step` up to `end`. */
   hold(step: number, end: number, value: number): void {
-    this.values.fill(value, step, end);
+    const { values } = this;
+    if (end - step > FEW) values.fill(value, step, end);
+    else for (let at = step; at < end; at += 1) values[at] = value;
     this.record(step);
     if (value === this.peak) this.#peakAt = end - 1;
     this.recorded = end;

@@ -6,6 +6,7 @@ interface Progress {
   readonly instruments: readonly unknown[];
   /** Its events so far. */
   readonly journal: { readonly count: number };
+  readAhead(steps: Int32Array, count: number): void;
 }
 
 /**
@@ -36,7 +37,9 @@ export class WakeUp {
     if (instruments.length > 1) return;
     const count = end - step;
     if (this.#due.length <= count) this.#due = new Int32Array(count + 1);
-    this.#due[this.#test.list(this.#due, step, count)] = end;
+    const listed = this.#test.list(this.#due, step, count);
+    this.#due[listed] = end;
+    this.#run.readAhead(this.#due, listed);
     this.#at = 0;
   }
 
