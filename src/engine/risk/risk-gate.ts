@@ -185,7 +185,8 @@ export class RiskGate {
     intent.positionValue = intent.farthest * price;
     intent.collarBps = 0;
     intent.instruments = isNew ? 0 : 1;
-    this.#measureLosses();
+    // No limit compares equity for an order that only reduces the position.
+    if (!intent.reduces) this.#measureLosses();
     const reason = limitDenial(config.risk, intent);
     if (reason === undefined) this.#exposure.passed(order, intent.farthest, NOTHING);
     return reason;
