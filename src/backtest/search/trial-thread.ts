@@ -44,7 +44,7 @@ export class TrialThread {
     this.#worker = new Worker(file, { workerData: data, stdout: true, resourceLimits });
     this.#memoryMb = memoryMb;
     // Stdout carries the output of the command, so strategies print to stderr.
-    this.#worker.stdout.pipe(process.stderr, { end: false });
+    this.#worker.stdout.on('data', (text: Buffer) => process.stderr.write(text));
     this.#worker.on('message', (message: TrialThreadMessage) => this.#receive(message));
     this.#worker.on('error', (error: Error) => {
       if (isHeapFull(error)) this.#endFull();

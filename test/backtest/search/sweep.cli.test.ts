@@ -253,6 +253,12 @@ test.runIf(isAtLength)('the output of a strategy is not part of the document', a
   expect(stderr.match(/here I am/g)?.length).toBeGreaterThanOrEqual(2);
 });
 
+test.runIf(isAtLength)('many workers cause no warning of Node', async () => {
+  const args = ['backtest', 'sweep', SMA, '-p', 'fast=5:50:1', `--out=${join(directory, 'many')}`];
+  const { code, stderr } = await serviceLocal([...args, '--workers=12', '--json']);
+  expect({ code, stderr }).toEqual({ code: 0, stderr: expect.not.stringContaining('Warning') });
+});
+
 test.runIf(isAtLength)('a sweep of less than a month has a finding about its ratios', async () => {
   const window = ['--from', '2010-03-01', '--to', '2010-03-26'];
   const args = [
