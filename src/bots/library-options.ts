@@ -209,7 +209,7 @@ export function checkOptions(schema: z.ZodObject, given: unknown): void {
   if (error === undefined) return;
   const [issue] = error.issues as [z.core.$ZodIssue];
   if (issue.code === 'unrecognized_keys') throw unknownOption(issue, schema);
-  const [at, value] = [issue.path.join('.'), valueAt(given, issue.path)];
+  const [at, value] = [issue.path.map(String).join('.'), valueAt(given, issue.path)];
   const accepts = issue.message;
   const what = at === '' ? 'the options are' : `option ${at} is`;
   throw new ServiceError('usage', `${what} ${write(value)}`, {
@@ -238,13 +238,32 @@ function valueAt(value: unknown, at: readonly PropertyKey[]): unknown {
   return at.reduce<unknown>((inner, key) => (inner as Record<PropertyKey, unknown>)[key], value);
 }
 
-/** A value as its author would write it, at most 60 characters. */
+/**
+ * Writes the content of a bot as JSON.
+ *
+ * @throws ServiceError `usage` for a value without JSON
+ */
+export function writeContent(bot: unknown): string {
+  let cause: unknown;
+  try {
+    const content = JSON.stringify(bot) as string | undefined;
+    if (content !== undefined) return content;
+  } catch (error) {
+    cause = error;
+  }
+  throw new ServiceError('usage', `the bot is ${write(bot)}`, {
+    remedy: 'Give the path of a bot file, or its content without BigInts and circular objects.',
+    cause,
+  });
+}
+
+/** A value as its author would write it, on one line of at most 60 characters. */
 function write(value: unknown): string {
   if (typeof value === 'function') return 'a function';
   const written =
     typeof value === 'string'
       ? JSON.stringify(value)
-      : inspect(value, { depth: 2, breakLength: Infinity });
+      : inspect(value, { depth: 2, customInspect: false }).replaceAll(/\s+/g, ' ');
   return written.length > 60 ? `${written.slice(0, 59)}…` : written;
 }
 

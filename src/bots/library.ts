@@ -50,6 +50,7 @@ import {
   searchMethodOf,
   sweepOptions,
   walkForwardOptions,
+  writeContent,
   type BacktestOptions,
   type BotOptions,
   type ParamChoice,
@@ -282,7 +283,7 @@ async function prepareBot(
     isFile ? resolve(bot) : resolve(directory, 'bot.json'),
     { params: Object.fromEntries(texts) as Record<string, string>, from, to, holdout },
     ownStrategies({ timeoutMs, memoryMb }).load,
-    isFile ? undefined : JSON.stringify(bot),
+    isFile ? undefined : writeContent(bot),
   );
   const { job } = await prepare(loaded, { catalogueDir: join(home, 'catalogue'), assertions: [] });
   const faults: Finding[] = [];

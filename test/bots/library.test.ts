@@ -6,7 +6,13 @@ import { parse } from 'yaml';
 import type { Summary } from '../../src/backtest/summary.ts';
 import type { WalkForwardDocument } from '../../src/backtest/windows/walk-forward-document.ts';
 import type { RobustnessDocument } from '../../src/backtest/robustness/robustness-document.ts';
-import { backtest, robustness, sweep, walkForward } from '../../src/bots/library.ts';
+import {
+  backtest,
+  robustness,
+  sweep,
+  walkForward,
+  type BotSource,
+} from '../../src/bots/library.ts';
 import type { SweepOptions } from '../../src/bots/library-options.ts';
 import type { ServiceError } from '../../src/base/errors.ts';
 import { inProcess } from '../cli/in-process.ts';
@@ -174,11 +180,37 @@ test('values without JSON are shown in errors as in a program', async () => {
     [10n, '10n'],
     [circular, '<ref *1> { self: [Circular *1] }'],
     [Symbol('ten'), 'Symbol(ten)'],
+    [{ from: 1, to: 'two\nlines', steps: [1, 2, 3, 4, 5, 6, 7] }, /^[^\n]{80,90}…$/],
+    [new Error('not a list'), /^option params\.fast is Error: not a list[^\n]*…$/],
   ] as const) {
     const options = { home, params: { fast: wrong } } as unknown as SweepOptions;
-    await expect(sweep(SMA, options)).rejects.toMatchObject({
+    const message =
+      typeof shown === 'string'
+        ? `option params.fast is ${shown}`
+        : (expect.stringMatching(shown) as string);
+    await expect(sweep(SMA, options)).rejects.toMatchObject({ code: 'usage', message });
+  }
+  await expect(backtest(SMA, { home, params: { [Symbol('ten')]: 1 } })).rejects.toMatchObject({
+    code: 'usage',
+    message: 'option params.Symbol(ten) is 1',
+  });
+});
+
+test('a bot without JSON is rejected, and never replaced by the file bot.json', async () => {
+  const circular: Record<string, unknown> = {};
+  circular['self'] = circular;
+  for (const [wrong, shown] of [
+    [undefined, 'undefined'],
+    [() => {}, 'a function'],
+    [10n, '10n'],
+    [{ spec: { seed: 10n } }, '{ spec: { seed: 10n } }'],
+    [circular, '<ref *1> { self: [Circular *1] }'],
+  ] as const) {
+    const bot = wrong as unknown as BotSource;
+    await expect(backtest(bot, { home })).rejects.toMatchObject({
       code: 'usage',
-      message: `option params.fast is ${shown}`,
+      message: `the bot is ${shown}`,
+      remedy: expect.stringContaining('path of a bot file') as string,
     });
   }
 });
