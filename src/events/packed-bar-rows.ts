@@ -1,8 +1,10 @@
 import { hash as digest } from 'node:crypto';
 import { sql } from 'kysely';
+import { lockNumbers } from '../storage/lock-writes.ts';
 import { prepareBatchQuery } from '../storage/prepare-batch-query.ts';
 import { prepareQuery } from '../storage/prepare-query.ts';
 import type { BotEventsTable, Db } from '../storage/tables.ts';
+import type { NewEvent } from './event.ts';
 import { BARS, pack, STATE, unpack, type PackedBar, type PackedContext } from './packed-bars.ts';
 
 /** Count of events after which a state is stored whole again. */
@@ -95,6 +97,7 @@ const selectBase = prepareQuery(
 async function numberOf(tx: Db, bot_id: string): Promise<number> {
   const [known] = await selectNumber(tx, { bot_id });
   if (known !== undefined) return known.bot_no;
+  await lockNumbers(tx);
   const { rows } = await sql<{ readonly bot_no: number }>`insert into bot_numbers (bot_no, bot_id)
     select coalesce(max(bot_no), 0) + 1, ${bot_id} from bot_numbers returning bot_no`.execute(tx);
   return rows[0]!.bot_no;
@@ -103,6 +106,16 @@ async function numberOf(tx: Db, bot_id: string): Promise<number> {
 const selectNumber = prepareQuery((db, { bot_id }: { readonly bot_id: string }) =>
   db.selectFrom('bot_numbers').select('bot_no').where('bot_id', '=', bot_id),
 );
+
+/**
+ * Names for the stored bars of events, for the option `shared` of their write. There are 256, since
+ * PostgreSQL has room for a few thousand locks.
+ */
+export function sharedBars(events: readonly Pick<NewEvent, 'kind' | 'payload'>[]): string[] {
+  return events
+    .filter(({ kind }) => kind === BARS)
+    .map(({ payload }) => `bars:${digestOf(JSON.stringify(payload))[0]}`);
+}
 
 function digestOf(bars: string): Buffer {
   return digest('sha256', bars, 'buffer').subarray(0, 16);

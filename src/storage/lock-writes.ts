@@ -1,10 +1,12 @@
 import { hash } from 'node:crypto';
 import { sql } from 'kysely';
+import { isPostgres } from './prepare-rows-query.ts';
 import type { Db } from './tables.ts';
 
 /** Keys of advisory locks on PostgreSQL; arbitrary. */
 const PLATFORM = 7_305_811;
 const SCOPES = 7_305_812;
+const NUMBERS = 7_305_813;
 
 /**
  * Prevents other servers from writing until the end of the transaction. With scopes, they can still write
@@ -12,7 +14,7 @@ const SCOPES = 7_305_812;
  * such as all writes of servers of earlier versions, wait for it.
  *
  * Deadlocks are impossible: all transactions first lock the platform, then their scopes in ascending
- * order, and finally the head of the audit log.
+ * order, then the numbers of bots, and finally the head of the audit log.
  */
 export async function lockWrites(tx: Db, scopes?: readonly string[]): Promise<void> {
   if (scopes === undefined) {
@@ -27,6 +29,12 @@ export async function lockWrites(tx: Db, scopes?: readonly string[]): Promise<vo
     sql`select pg_advisory_xact_lock(${sql.lit(SCOPES)}, key)
       from unnest(cast(${keys} as integer[])) as key`.execute(tx),
   ]);
+}
+
+/** Keeps other writes from giving numbers to bots until the end of the transaction. */
+export async function lockNumbers(tx: Db): Promise<void> {
+  if (!isPostgres(tx)) return;
+  await sql`select pg_advisory_xact_lock(${sql.lit(NUMBERS)})`.execute(tx);
 }
 
 function keyOf(scope: string): number {

@@ -27,6 +27,11 @@ export interface WriteOptions {
    * log, and may read only such data and data that writes with a scope do not change.
    */
   readonly scope?: string;
+  /**
+   * Names of rows that writes of several scopes insert, such as bars. On PostgreSQL, writes that share
+   * one wait for each other; without it, they could block each other forever.
+   */
+  readonly shared?: readonly string[];
 }
 
 interface Job {
@@ -34,6 +39,7 @@ interface Job {
   readonly since: number;
   readonly work: (tx: Db) => Promise<unknown>;
   readonly scope: string | undefined;
+  readonly shared: readonly string[];
   readonly resolve: (value: unknown) => void;
   readonly reject: (error: unknown) => void;
 }
@@ -55,7 +61,10 @@ export class WriteQueue {
     this.#begin = begin;
   }
 
-  write<T>(work: (tx: Db) => Promise<T>, { urgent = false, scope }: WriteOptions = {}): Promise<T> {
+  write<T>(
+    work: (tx: Db) => Promise<T>,
+    { urgent = false, scope, shared = [] }: WriteOptions = {},
+  ): Promise<T> {
     if (this.#closed) return Promise.reject(storageUnavailable(new Error('storage is closed')));
     if (!urgent && this.#waiting.length >= MAX_WAITING) {
       return Promise.reject(overloaded());
@@ -63,7 +72,7 @@ export class WriteQueue {
     const { promise, resolve, reject } = Promise.withResolvers<T>();
     const since = performance.now();
     const queue = urgent ? this.#urgent : this.#waiting;
-    queue.push({ since, work, scope, resolve: resolve as Job['resolve'], reject });
+    queue.push({ since, work, scope, shared, resolve: resolve as Job['resolve'], reject });
     this.#draining ??= this.#drain();
     return promise;
   }
@@ -97,7 +106,8 @@ export class WriteQueue {
   /** Runs one batch of waiting jobs in a transaction. */
   async #commit(): Promise<void> {
     const jobs = this.#takeScoped();
-    const scopes = jobs.length > 0 ? [...new Set(jobs.map(({ scope }) => scope!))] : undefined;
+    const scopes =
+      jobs.length > 0 ? jobs.flatMap(({ scope, shared }) => [scope!, ...shared]) : undefined;
     const attemptAll =
       scopes === undefined
         ? attemptEach(() => (jobs.length > 0 ? jobs : this.#take(jobs)))

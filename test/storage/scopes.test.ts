@@ -1,8 +1,8 @@
-import pg from 'pg';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { appendAudit, readAudit, verifyWholeAudit } from '../../src/identity/audit.ts';
 import { openStorage, type Storage } from '../../src/storage/storage.ts';
 import { newTables, type TestDatabase } from './databases.ts';
+import { whenBlocked } from './when-blocked.ts';
 
 /** Writes of two servers on one PostgreSQL database. */
 let database: TestDatabase;
@@ -54,23 +54,6 @@ async function hold(on: Storage, options: object): Promise<{ readonly end: () =>
   };
 }
 
-/** Resolves once a transaction waits for a lock. */
-async function whenBlocked(): Promise<void> {
-  const client = new pg.Client((database.location as { url: string }).url);
-  await client.connect();
-  try {
-    for (;;) {
-      const { rows } = await client.query(
-        `select 1 from pg_locks join pg_database on pg_database.oid = pg_locks.database
-          where datname = current_database() and not granted`,
-      );
-      if (rows.length > 0) return;
-    }
-  } finally {
-    await client.end();
-  }
-}
-
 test('a write in a scope does not wait for another server that writes in another scope', async () => {
   const other = await hold(servers[0], { scope: 'a' });
   expect(await countUp(servers[1], 'b')).toBe(1);
@@ -86,7 +69,7 @@ test.each([
   const order: string[] = [];
   const held = await hold(servers[0], first);
   const waiting = servers[1].write(async () => void order.push('second'), second);
-  await whenBlocked();
+  await whenBlocked(database);
   order.push('first');
   await held.end();
   await waiting;

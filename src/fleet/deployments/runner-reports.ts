@@ -18,7 +18,7 @@ import type { Storage } from '../../storage/storage.ts';
 import type { Db, RunnersTable } from '../../storage/tables.ts';
 import { findHaltInForce, type KnownHalt } from '../tasks/halt-in-force.ts';
 import type { ErrorData } from '../../base/error-data.ts';
-import { readSession, writeBatch } from '../tasks/session-record.ts';
+import { readSession, writeBatch, botWrite } from '../tasks/session-record.ts';
 import type { SessionBatch } from '../../trading/session-events.ts';
 import type { SessionSupervision } from '../../trading/session-supervision.ts';
 
@@ -99,10 +99,11 @@ export async function takeReport(
   report: Report,
 ): Promise<RunnerInstructions> {
   // Checked before the write as well, so that unauthenticated requests never wait for it.
-  admit(await find(storage.read, deployment_id), token);
+  const known = await find(storage.read, deployment_id);
+  admit(known, token);
   const database_epoch = await epochOf(storage, report);
   const hold = await tradingHold(storage.read);
-  return storage.write(async (tx) => {
+  const take = async (tx: Db): Promise<RunnerInstructions> => {
     const now = storage.kind === 'postgres' ? await readClock(tx) : clock();
     const runner = await find(tx, deployment_id);
     admit(runner, token);
@@ -129,11 +130,7 @@ export async function takeReport(
     const isNext = batch?.number === before.batches + 1;
     if (isNext) {
       await writeBatch(tx, runner, now, before, batch);
-      await tx
-        .updateTable('tasks')
-        .set({ progress_done: batch.steps })
-        .where('task_id', '=', task_id)
-        .execute();
+      await setProgress(tx, task_id, batch.steps);
     }
     const { status, denying, venue } = report;
     await tx
@@ -160,7 +157,12 @@ export async function takeReport(
         ...(database_epoch > 1 && { database_epoch }),
       },
     };
-  });
+  };
+  return storage.write(take, botWrite(known, report.batch?.events));
+}
+
+async function setProgress(tx: Db, task_id: string, progress_done: number): Promise<void> {
+  await tx.updateTable('tasks').set({ progress_done }).where('task_id', '=', task_id).execute();
 }
 
 /**

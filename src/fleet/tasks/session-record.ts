@@ -1,8 +1,10 @@
 import type { ChainHead } from '../../base/hash-chain.ts';
 import { sql } from 'kysely';
 import { appendSessionEvents } from '../../events/append.ts';
+import { sharedBars } from '../../events/packed-bar-rows.ts';
 import { prepareQuery } from '../../storage/prepare-query.ts';
 import type { Db, TradingSessionsTable, TasksTable } from '../../storage/tables.ts';
+import type { WriteOptions } from '../../storage/write-queue.ts';
 import { closeSession, type SessionState, type WorkingOrder } from '../../events/session-state.ts';
 import { markUsed } from '../thresholds/overrides.ts';
 import type { UsedPermit } from '../../engine/risk/permits.ts';
@@ -47,7 +49,19 @@ export async function startSession(
 }
 
 /**
- * Adds a batch and, if it has changed, the state of the session to the log of the bot.
+ * Options of a write that changes only the record of a bot's task: its row, its session, its events.
+ * @param events with bars, if any, which sessions of other bots may record, too.
+ */
+export function botWrite(
+  { bot_id }: Pick<SessionTask, 'bot_id'>,
+  events: readonly SessionEvent[] = [],
+): WriteOptions {
+  return { scope: `bot:${bot_id}`, shared: sharedBars(events) };
+}
+
+/**
+ * Adds a batch and, if it has changed, the state of the session to the log of the bot. Needs no more
+ * than the options of `botWrite`.
  *
  * @param now milliseconds since the Unix epoch.
  * @returns false, without writing, when the claim is no longer valid or the bot is halted.

@@ -28,7 +28,7 @@ import type { StopReason } from './own-tasks.ts';
 import type { PaperDone } from './paper-result.ts';
 import type { PaperInput } from './paper.ts';
 import { recordedInputs } from './recorded-inputs.ts';
-import { readSession, recordBatch } from './session-record.ts';
+import { botWrite, readSession, recordBatch } from './session-record.ts';
 import { storeFile } from './task-files.ts';
 import type { BacktestInput, TaskService } from './tasks.ts';
 import { countTrials, recordOpening, type TaskTrial, type TrialCounts } from './trial-entries.ts';
@@ -248,7 +248,10 @@ export class TaskAttempts {
     let written: Promise<void> = Promise.resolve();
     const record = async (batch: TaskBatch): Promise<void> => {
       const isOurs = await this.#persist(() =>
-        storage.write((tx) => recordBatch(tx, claim, clock(), batch)),
+        storage.write(
+          (tx) => recordBatch(tx, claim, clock(), batch),
+          botWrite(claim, batch.events),
+        ),
       );
       if (!isOurs) throw new NotOurs(`task ${task_id} no longer belongs to this worker`);
     };
@@ -280,7 +283,7 @@ export class TaskAttempts {
       const isEvent = share < 1 && share - recorded >= PROGRESS_EVENT_SHARE;
       if (isEvent) recorded = share;
       storage
-        .write((tx) => recordHeartbeat(tx, claim, clock(), progress, isEvent))
+        .write((tx) => recordHeartbeat(tx, claim, clock(), progress, isEvent), botWrite(claim))
         .then(
           (isOurs) => isOurs || stop.abort('not_ours' satisfies StopReason),
           (error: unknown) =>
