@@ -124,7 +124,8 @@ export function outcomeOf(
   };
 }
 
-function coveredWindow(
+/** The window of a run over bars, which ends before them if the account is lost. */
+export function coveredWindow(
   instruments: BacktestJob['instruments'],
   time: Float64Array,
 ): Summary['window'] {
@@ -146,7 +147,7 @@ function ordersOf({ orders }: RunResult): Summary['orders'] {
   };
 }
 
-/** Counts the bars up to `end`. A run ends before its data if the account is lost. */
+/** Counts the bars up to `end`. */
 function countUntil(end: number, { length, time }: Bars): number {
   let count = length;
   while (count > 0 && time[count - 1]! > end) count--;

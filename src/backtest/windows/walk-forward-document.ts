@@ -1,4 +1,4 @@
-import { outcomeOf, type Outcome } from '../backtest.ts';
+import { coveredWindow, outcomeOf, type Outcome } from '../backtest.ts';
 import type { Axis } from '../search/axes.ts';
 import { HIGHEST_SHARPE, type Goal } from '../search/goal.ts';
 import type { SearchMethod } from '../search/search-method.ts';
@@ -141,7 +141,7 @@ export function walkForwardOutcome(
 }
 
 function windowDocument(window: WalkedWindow): WindowDocument {
-  const { training, result, trials, best, flat, outOfSample } = window;
+  const { training, testing, result, trials, best, flat, outOfSample } = window;
   const times = training.instruments.map(({ bars }) => bars.time);
   return {
     train: {
@@ -149,11 +149,7 @@ function windowDocument(window: WalkedWindow): WindowDocument {
       to: new Date(Math.max(...times.map((time) => time.at(-1)!))).toISOString(),
       bars: times.reduce((sum, { length }) => sum + length, 0),
     },
-    test: {
-      from: new Date(result.time[0]!).toISOString(),
-      to: new Date(result.time.at(-1)!).toISOString(),
-      bars: result.steps,
-    },
+    test: coveredWindow(testing.instruments, result.time),
     trials,
     params: best?.params ?? null,
     in_sample: best?.metrics ?? null,

@@ -25,7 +25,7 @@ import {
   type WindowOptions,
 } from './plan-windows.ts';
 import { profilesOf, type Profiles } from './stability.ts';
-import { windowOf } from './window-of.ts';
+import { cutsOf, windowOf } from './window-of.ts';
 
 export interface WalkForwardOptions extends WindowOptions, TrialLimits {
   /** Search that each training window repeats. */
@@ -53,6 +53,8 @@ export interface WindowTrials {
 export interface WalkedWindow extends TrainTest {
   /** The job over the training window. */
   readonly training: BacktestJob;
+  /** The job over the test window. */
+  readonly testing: BacktestJob;
   readonly trials: WindowTrials;
   /** Best trial in training; undefined if no trial could be chosen. */
   readonly best: Pick<RankedTrial, 'params' | 'metrics'> | undefined;
@@ -103,6 +105,8 @@ async function walkWindows(
 ): Promise<WalkForward> {
   const { search: request, timeoutMs, memoryMb, signal, count } = options;
   const plans = planWindows(commonSpanOf(job), options);
+  // A window without bars is an error before the first search, not hours later.
+  for (const window of plans.flatMap(({ train, test }) => [train, test])) cutsOf(job, window);
   const tested = windowOf(job, { from: plans[0]!.test.from, to: plans.at(-1)!.test.to });
   const conventions = conventionsFor(timesOf(tested), job);
   const run = executorOf(source, { timeoutMs, memoryMb });
@@ -122,16 +126,17 @@ async function walkWindows(
     ({ axes } = search);
     await searchWindow(search, pool, { index, of: plans.length }, options);
     const best = search.results.best(search.goal);
-    const test = windowOf(job, plan.test);
+    const testing = windowOf(job, plan.test);
     const result =
       best === undefined
-        ? await runFlat(test, cash, { timeoutMs, signal })
-        : await runBest(test, best.params);
+        ? await runFlat(testing, cash, { timeoutMs, signal })
+        : await runBest(testing, best.params);
     const outOfSample = metricsOf(result, conventions);
-    if (best !== undefined) count?.(test, [{ params: best.params, sharpe: outOfSample.sharpe }]);
+    if (best !== undefined) count?.(testing, [{ params: best.params, sharpe: outOfSample.sharpe }]);
     windows.push({
       ...plan,
       training,
+      testing,
       trials: countsOf(search),
       best,
       flat: best === undefined ? flatReasonOf(search) : undefined,

@@ -16,16 +16,7 @@ import { lockOf } from '../run-lock.ts';
  * @throws ServiceError `invalid_data` if an instrument has no bar in the window
  */
 export function windowOf(job: BacktestJob, window: Partial<Window>): BacktestJob {
-  const { from = -Infinity, to = Infinity } = window;
-  const cuts = job.instruments.map(({ symbol, bars }): Cut => {
-    const time = bars.time.subarray(0, bars.length);
-    const first = firstAtLeast(time, from, 0);
-    const end = firstAtLeast(time, to, first);
-    if (first < end) return { first, end };
-    throw new ServiceError('invalid_data', `${symbol} has no bars ${spanOf({ from, to })}`, {
-      remedy: 'Choose windows in which every symbol has bars, or leave the symbol out.',
-    });
-  });
+  const cuts = cutsOf(job, window);
   const instruments = job.instruments.map((instrument, at) => cutInstrument(instrument, cuts[at]!));
   const isSameStart = cuts.every(({ first }) => first === 0);
   return {
@@ -45,6 +36,24 @@ export function windowOf(job: BacktestJob, window: Partial<Window>): BacktestJob
 interface Cut {
   readonly first: number;
   readonly end: number;
+}
+
+/**
+ * Finds the bars of a window for each instrument.
+ *
+ * @throws ServiceError `invalid_data` if an instrument has none
+ */
+export function cutsOf({ instruments }: BacktestJob, window: Partial<Window>): Cut[] {
+  const { from = -Infinity, to = Infinity } = window;
+  return instruments.map(({ symbol, bars }) => {
+    const time = bars.time.subarray(0, bars.length);
+    const first = firstAtLeast(time, from, 0);
+    const end = firstAtLeast(time, to, first);
+    if (first < end) return { first, end };
+    throw new ServiceError('invalid_data', `${symbol} has no bars ${spanOf({ from, to })}`, {
+      remedy: 'Choose windows in which every symbol has bars, or leave the symbol out.',
+    });
+  });
 }
 
 function cutInstrument(instrument: JobInstrument, { first, end }: Cut): JobInstrument {

@@ -183,7 +183,8 @@ test('the last test window ends with the symbol that ends first', async () => {
     return json<WalkForwardDocument>('backtest', 'walk-forward', file, ...given, ...out);
   };
   const { windows, window, benchmark, efficiency, hashes } = await analyze('uneven', {});
-  expect(windows.at(-1)!.test).toMatchObject({ from: '2007-01-01T00:00:00.000Z', bars: 6 });
+  expect(windows.at(-1)!.test).toMatchObject({ from: '2007-01-01T00:00:00.000Z', bars: 12 });
+  expect(windows.reduce((bars, { test: { bars: own } }) => bars + own, 0)).toBe(window.bars);
   expect(window.to).toBe('2007-06-01T00:00:00.000Z');
   const even = await analyze('even', { to: '2007-06-30' });
   expect({ windows, benchmark, efficiency, hashes }).toMatchObject({
@@ -192,6 +193,16 @@ test('the last test window ends with the symbol that ends first', async () => {
     efficiency: even.efficiency,
     hashes: even.hashes,
   });
+});
+
+test('a test window without bars is an error before the first search', async () => {
+  const out = join(directory, 'weekend');
+  const spans = ['--train', '1y', '--test', '1d', '--out', out];
+  const words = ['backtest', 'walk-forward', botFile('weekend'), ...GRID, ...spans];
+  const { code, stderr } = await inProcess(words);
+  expect(code).toBe(3);
+  expect(stderr).toContain('SPX has no bars from 2001-01-06 and before 2001-01-07');
+  expect(existsSync(join(out, 'windows'))).toBe(false);
 });
 
 test('each window uses the given search, and chooses by another objective under constraints', async () => {
