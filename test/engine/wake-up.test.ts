@@ -209,6 +209,16 @@ describe.each([
   });
 });
 
+it('a strategy is called wherever series cross in a history that is prepared in several parts', () => {
+  const closes = Array.from({ length: 20_000 }, (_, step) => 1 + ((step * step) % 7));
+  const expected = [...closes.keys()].filter((step) => {
+    const [before, now] = [closes[step - 1]!, closes[step]!];
+    return (now > 3 && before <= 3) || (now < 3 && before >= 3);
+  });
+  expect(callsOf((close) => crossing(close, 3), closes, false)).toEqual(expected);
+  expect(callsOf((close) => any(crossing(close, 3)), closes, false)).toEqual(expected);
+});
+
 it('a strategy is called at each step that is due, in batches of any size after a single step', () => {
   const called: number[] = [];
   const engine = new Engine({
