@@ -3,7 +3,7 @@ import { LineLog } from '../line-log.ts';
 import type { Goal } from '../search/goal.ts';
 import { trialsOf, type Search } from '../search/plan-search.ts';
 import type { TrialMetrics } from '../search/trial-figures.ts';
-import type { TrialBatch, TrialPool } from '../search/trial-pool.ts';
+import type { TrialBatch, TrialRunner } from '../search/trial-runner.ts';
 import { TrialResults } from '../search/trial-results.ts';
 import type { TrialSource } from '../search/trial-source.ts';
 import type { TrialResult, TrialSetup } from '../search/trial.ts';
@@ -31,7 +31,7 @@ const TRIALS_OF_A_ROUND = 4096;
  */
 export async function searchPermutations(
   search: Search,
-  pool: TrialPool,
+  runner: TrialRunner,
   { permutations, seed, directory, signal, onProgress }: PermutationOptions,
 ): Promise<Float64Array> {
   const best = new Float64Array(permutations);
@@ -60,14 +60,14 @@ export async function searchPermutations(
     await untilAborted(signal, () =>
       runRounds(
         search,
-        (batch, onResult) => pool.run({ ...batch, setups }, onResult),
+        (batch, onResult) => runner.run({ ...batch, setups }, onResult),
         pending,
         end,
       ),
     );
   } catch (error) {
     // No result may arrive once the log is closed.
-    await pool.end();
+    await runner.end();
     throw error;
   } finally {
     log?.close();

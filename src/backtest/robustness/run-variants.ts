@@ -3,7 +3,7 @@ import type { BacktestJob } from '../job.ts';
 import { LineLog } from '../line-log.ts';
 import { setupOf, type Search } from '../search/plan-search.ts';
 import { isComplete, type TrialMetrics } from '../search/trial-figures.ts';
-import type { TrialPool } from '../search/trial-pool.ts';
+import type { TrialRunner } from '../search/trial-runner.ts';
 import type { Trial } from '../search/trial.ts';
 import type { Variant } from './robustness-figures.ts';
 import { untilAborted } from './until-aborted.ts';
@@ -29,11 +29,11 @@ type Ended = { readonly metrics: TrialMetrics } | { readonly error: string };
 /**
  * Runs the variants of the chosen trial of a search on worker threads.
  *
- * @throws the reason with which `signal` was aborted; ServiceError as `TrialPool.run`
+ * @throws the reason with which `signal` was aborted; ServiceError as `TrialRunner.run`
  */
 export async function runVariants<Name extends string>(
   search: Search,
-  pool: TrialPool,
+  runner: TrialRunner,
   variants: readonly PlannedVariant<Name>[],
   { directory, signal, onProgress }: VariantsOptions,
 ): Promise<Variant<Name>[]> {
@@ -54,7 +54,7 @@ export async function runVariants<Name extends string>(
   try {
     onProgress?.(ended.size);
     await untilAborted(signal, () =>
-      pool.run({ indices, trial, setups }, (result) => {
+      runner.run({ indices, trial, setups }, (result) => {
         const { index } = result;
         const end: Ended =
           'error' in result ? { error: result.error } : { metrics: result.metrics };
@@ -65,7 +65,7 @@ export async function runVariants<Name extends string>(
     );
   } catch (error) {
     // No result may arrive once the log is closed.
-    await pool.end();
+    await runner.end();
     throw error;
   } finally {
     log?.close();

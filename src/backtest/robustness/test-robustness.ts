@@ -10,7 +10,8 @@ import { returnsOf, sampleEquity } from '../returns.ts';
 import { planSearch, type Search, type SearchRequest } from '../search/plan-search.ts';
 import { runSearch } from '../search/run-search.ts';
 import type { CountTrials } from '../search/saved-trials.ts';
-import { type TrialLimits, type TrialPool, withTrialPool } from '../search/trial-pool.ts';
+import { type TrialLimits, withTrialPool } from '../search/trial-pool.ts';
+import type { TrialRunner } from '../search/trial-runner.ts';
 import { TrialResults } from '../search/trial-results.ts';
 import type { TrialMetrics } from '../search/trial-figures.ts';
 import { daysOf } from '../statistics.ts';
@@ -116,20 +117,20 @@ export function testRobustness(
   source: StrategySource,
   options: RobustnessOptions,
 ): Promise<RobustnessDocument> {
-  return withTrialPool(source, options, (pool) => runTests(plan, source, pool, options));
+  return withTrialPool(source, options, (runner) => runTests(plan, source, runner, options));
 }
 
 async function runTests(
   { search, seed }: RobustnessPlan,
   source: StrategySource,
-  pool: TrialPool,
+  runner: TrialRunner,
   options: RobustnessOptions,
 ): Promise<RobustnessDocument> {
   const { job, results, axes } = search;
   const { onProgress = () => {}, signal, assertions } = options;
   const report = (phase: RobustnessPhase, total: number) => (done: number) =>
     onProgress(phase, done, total);
-  await runSearch(search, pool, {
+  await runSearch(search, runner, {
     ...options,
     onProgress: report('trials', search.trials.capacity),
   });
@@ -146,7 +147,7 @@ async function runTests(
     );
   }
   const overfitting = await testOverfitting(search, options);
-  const permuted = await permutedScores({ search, seed }, pool, options);
+  const permuted = await permutedScores({ search, seed }, runner, options);
   const { timeoutMs } = search.setup;
   const best: BacktestJob = { ...job, params: chosen.params };
   const execute = executorOf(source, { timeoutMs, memoryMb: options.memoryMb });
@@ -156,7 +157,7 @@ async function runTests(
       ({ name: 'neighbor', label: `${name}=${value}`, job: { ...job, params } }) as const,
   );
   const stresses = stressesOf(best);
-  const variants = await runVariants(search, pool, [...neighbors, ...stresses], {
+  const variants = await runVariants(search, runner, [...neighbors, ...stresses], {
     ...options,
     onProgress: report('other runs', neighbors.length + stresses.length),
   });
@@ -200,13 +201,13 @@ async function testOverfitting(
 
 async function permutedScores(
   { search, seed }: Pick<RobustnessPlan, 'search' | 'seed'>,
-  pool: TrialPool,
+  runner: TrialRunner,
   { onProgress = () => {}, ...options }: RobustnessOptions,
 ): Promise<Float64Array> {
   const { permutations } = options;
   // Models would have to run again over the permuted bars.
   if (search.job.signals !== undefined || permutations === 0) return new Float64Array(0);
-  return searchPermutations(search, pool, {
+  return searchPermutations(search, runner, {
     ...options,
     seed,
     onProgress: (done) => onProgress('permutations', done, permutations),

@@ -3,7 +3,7 @@ import { shareOfBars, survivorsOf } from './pruning.ts';
 import { SavedTrials, type CountTrials } from './saved-trials.ts';
 import { TrialLog } from './trial-log.ts';
 import type { Trial } from './trial.ts';
-import type { TrialPool } from './trial-pool.ts';
+import type { TrialRunner } from './trial-runner.ts';
 
 export interface SearchOptions {
   /** Existing directory with the log of the search, from which it resumes; by default it has no log. */
@@ -16,15 +16,15 @@ export interface SearchOptions {
 }
 
 /**
- * Runs the trials of a search on worker threads, and adds them to `search.results`. The results do not
- * depend on the number of workers.
+ * Runs the trials of a search, and adds them to `search.results`. The results do not depend on where
+ * and on how many workers the trials run.
  *
  * @throws the reason with which `signal` was aborted, once the workers have stopped; ServiceError
  *   `strategy_failed` if a worker fails, `conflict` if the directory contains another search
  */
 export async function runSearch(
   search: Search,
-  pool: TrialPool,
+  runner: TrialRunner,
   { directory, signal, count, onProgress = () => {} }: SearchOptions,
 ): Promise<void> {
   const { results } = search;
@@ -37,11 +37,11 @@ export async function runSearch(
     signal?.throwIfAborted();
     signal?.addEventListener('abort', abort);
     saved.countAgain();
-    const run = runGenerations(search, pool, saved, () => onProgress(results.done));
+    const run = runGenerations(search, runner, saved, () => onProgress(results.done));
     await Promise.race([run, stopped.promise]);
   } catch (error) {
     // No result may arrive once the log is closed.
-    await pool.end();
+    await runner.end();
     throw error;
   } finally {
     signal?.removeEventListener('abort', abort);
@@ -52,7 +52,7 @@ export async function runSearch(
 
 async function runGenerations(
   search: Search,
-  pool: TrialPool,
+  runner: TrialRunner,
   saved: SavedTrials,
   onProgress: () => void,
 ): Promise<void> {
@@ -69,7 +69,7 @@ async function runGenerations(
         ...trials.trial(index),
         ...(results.lastRung > 0 && { rung }),
       });
-      await pool.run({ indices, trial, setups }, (result) => {
+      await runner.run({ indices, trial, setups, capacity: trials.capacity }, (result) => {
         results.add(result);
         saved.add(result, isLast || 'error' in result);
         onProgress();

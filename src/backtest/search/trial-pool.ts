@@ -1,7 +1,8 @@
 import { MB } from '../memory-watch.ts';
 import type { StrategySource } from '../strategy-source.ts';
 import { TrialThread } from './trial-thread.ts';
-import type { Trial, TrialResult, TrialSetup } from './trial.ts';
+import type { TrialBatch, TrialRunner } from './trial-runner.ts';
+import type { Trial, TrialResult } from './trial.ts';
 
 export interface TrialLimits {
   /** Number of threads. */
@@ -10,6 +11,8 @@ export interface TrialLimits {
   readonly memoryMb: number;
   /** Memory of all workers together for the indicators that they keep for later trials. */
   readonly columnMb: number;
+  /** Runs the trials instead of threads; the caller ends it. */
+  readonly runner?: TrialRunner | undefined;
 }
 
 /**
@@ -20,19 +23,11 @@ const CHUNK_SHARE = 1 / 4;
 /** Maximum number of trials in a chunk, since a worker receives them as objects. */
 const MAX_CHUNK = 256;
 
-/** Trials to run, which are created when a worker receives them. */
-export interface TrialBatch {
-  /** The `rung` of a trial is the index of its setup, by default the last. */
-  readonly setups: readonly TrialSetup[];
-  readonly indices: Uint32Array;
-  readonly trial: (index: number) => Trial;
-}
-
 /**
  * Worker threads that share the memory of the bars. They start with the first trial, and later batches
  * use them again. The result of a trial does not depend on its worker or on the order of trials.
  */
-export class TrialPool {
+export class TrialPool implements TrialRunner {
   readonly #start: (timeoutMs: number) => TrialThread;
   readonly #threads: (TrialThread | undefined)[];
 
@@ -42,11 +37,6 @@ export class TrialPool {
     this.#threads = Array.from({ length: workers }, () => undefined);
   }
 
-  /**
-   * @param onResult is called with each result, in the order of completion. An error that it throws
-   *   ends the run.
-   * @throws ServiceError `strategy_failed` if a worker fails. The error of a trial is a result instead.
-   */
   async run(
     { indices, trial, setups }: TrialBatch,
     onResult: (result: TrialResult) => void,
@@ -78,12 +68,13 @@ export class TrialPool {
   }
 }
 
-/** Runs some work with a pool, whose threads end with it. */
+/** Runs some work with the runner of the limits, or with a pool whose threads end with the work. */
 export async function withTrialPool<T>(
   source: StrategySource,
   limits: TrialLimits,
-  work: (pool: TrialPool) => Promise<T>,
+  work: (runner: TrialRunner) => Promise<T>,
 ): Promise<T> {
+  if (limits.runner !== undefined) return work(limits.runner);
   const pool = new TrialPool(source, limits);
   try {
     return await work(pool);

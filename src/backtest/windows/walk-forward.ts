@@ -9,7 +9,8 @@ import { prepareDirectory } from '../run-files.ts';
 import type { Axis } from '../search/axes.ts';
 import { planSearch, type Search, type SearchRequest } from '../search/plan-search.ts';
 import { runSearch } from '../search/run-search.ts';
-import { type TrialLimits, type TrialPool, withTrialPool } from '../search/trial-pool.ts';
+import { type TrialLimits, withTrialPool } from '../search/trial-pool.ts';
+import type { TrialRunner } from '../search/trial-runner.ts';
 import type { TrialMetrics } from '../search/trial-figures.ts';
 import type { RankedTrial } from '../search/trial-results.ts';
 import { metricsOf, type Trial } from '../search/trial.ts';
@@ -94,13 +95,13 @@ export function walkForward(
   source: StrategySource,
   options: WalkForwardOptions,
 ): Promise<WalkForward> {
-  return withTrialPool(source, options, (pool) => walkWindows(job, source, pool, options));
+  return withTrialPool(source, options, (runner) => walkWindows(job, source, runner, options));
 }
 
 async function walkWindows(
   job: BacktestJob,
   source: StrategySource,
-  pool: TrialPool,
+  runner: TrialRunner,
   options: WalkForwardOptions,
 ): Promise<WalkForward> {
   const { search: request, timeoutMs, memoryMb, signal, count } = options;
@@ -124,7 +125,7 @@ async function walkWindows(
     const training = windowOf(job, plan.train);
     const search = planSearch(training, request, timeoutMs);
     ({ axes } = search);
-    await searchWindow(search, pool, { index, of: plans.length }, options);
+    await searchWindow(search, runner, { index, of: plans.length }, options);
     const best = search.results.best(search.goal);
     const testing = windowOf(job, plan.test);
     const result =
@@ -165,14 +166,14 @@ async function walkWindows(
 /** Runs the search of window `index`, with a log in a directory of its own. */
 async function searchWindow(
   search: Search,
-  pool: TrialPool,
+  runner: TrialRunner,
   { index, of }: { readonly index: number; readonly of: number },
   { directory, signal, count, onProgress }: WalkForwardOptions,
 ): Promise<void> {
   const own = directory && join(directory, 'windows', String(index + 1).padStart(2, '0'));
   if (own !== undefined) await prepareDirectory(own);
   const { capacity } = search.trials;
-  await runSearch(search, pool, {
+  await runSearch(search, runner, {
     directory: own,
     signal,
     count: count && ((ended) => count(search.job, ended)),
