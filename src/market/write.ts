@@ -22,6 +22,7 @@ export async function writeParquet<Name extends string>(
   const count = columns[names[0]!].length;
   const times = names.filter((name) => name === 'time' || name.endsWith('_time'));
   const timestamps = times.map((name) => `epoch_ms(${name}::BIGINT) AS ${name}`);
+  const rows = times.length === 0 ? '*' : `* REPLACE (${timestamps.join(', ')})`;
   let written = 0;
   const source = DuckDBTableFunction.create({
     name: 'source',
@@ -47,7 +48,7 @@ export async function writeParquet<Name extends string>(
   await withDuckDB(async (connection) => {
     connection.registerTableFunction(source);
     await connection.run(
-      `COPY (SELECT * REPLACE (${timestamps.join(', ')}) FROM source()) ` +
+      `COPY (SELECT ${rows} FROM source()) ` +
         // Version 2 of the format encodes doubles byte by byte: half the size and time.
         `TO ${quoteText(path)} (FORMAT parquet, PARQUET_VERSION v2, COMPRESSION snappy)`,
     );

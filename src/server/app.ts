@@ -60,6 +60,7 @@ import { addRisk } from './risk.ts';
 import { addResearch } from './research.ts';
 import { isSecure, refuseForeign } from './session-cookie.ts';
 import { addRunners } from './runners.ts';
+import { addSearches } from './searches.ts';
 import { addTasks } from './tasks.ts';
 import { addTrials } from './trials.ts';
 import { addValidationReports } from './validation-reports.ts';
@@ -90,6 +91,7 @@ const ROUTES: readonly ((app: App, services: Services) => void)[] = [
   addRisk,
   addResearch,
   addRunners,
+  addSearches,
   addTasks,
   addTrials,
   addValidationReports,

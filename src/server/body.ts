@@ -1,11 +1,12 @@
 import type { HonoRequest } from 'hono';
 import { DOCUMENTS_PATH } from '../api/knowledge.ts';
 import { RUNNER_PATH } from '../api/runners.ts';
+import { SEARCH_UPLOAD } from '../api/searches.ts';
 import { ServiceError } from '../base/errors.ts';
 
 /** Limit for most requests. */
 const MOST_BYTES = 128 * 1024;
-/** Limit for runner reports with up to 512 events, and for bots with models. */
+/** Limit for runner reports with up to 512 events, bots with models, and inputs of searches. */
 const MOST_BYTES_OF_THESE = 1024 * 1024;
 /** Requests that create or update bots; `app.ts` authenticates them before their body is read. */
 const BOT_REQUEST = /^(POST \/bots|PUT \/bots\/[^/]+)$/;
@@ -36,8 +37,9 @@ export async function readBody(request: HonoRequest): Promise<Uint8Array> {
 
 function mostBytes(method: string, path: string): number {
   if (method === 'POST' && path === DOCUMENTS_PATH) return MOST_BYTES_OF_DOCUMENTS;
-  const isBot = BOT_REQUEST.test(`${method} ${path}`);
-  return isBot || RUNNER_PATH.test(path) ? MOST_BYTES_OF_THESE : MOST_BYTES;
+  const request = `${method} ${path}`;
+  const isLarge = BOT_REQUEST.test(request) || SEARCH_UPLOAD.test(request);
+  return isLarge || RUNNER_PATH.test(path) ? MOST_BYTES_OF_THESE : MOST_BYTES;
 }
 
 async function readBytes({ raw }: HonoRequest, most: number): Promise<Uint8Array> {

@@ -7,6 +7,7 @@ import { startDeploymentControllers } from '../fleet/deployments/controller.ts';
 import { openClusters } from '../fleet/deployments/cluster-connections.ts';
 import type { ProductionService } from '../fleet/deployments/production-service.ts';
 import type { Storage } from '../storage/storage.ts';
+import { ShardRunner } from '../fleet/searches/shard-runner.ts';
 import { startTaskRunner, type TaskRunner } from '../fleet/tasks/task-runner.ts';
 import type { TaskService } from '../fleet/tasks/tasks.ts';
 import { readExchanges } from '../trading/venues/exchanges-file.ts';
@@ -40,11 +41,19 @@ export function startWork(
     testBot: createTestBot(tasks),
     log,
   });
+  const shards = new ShardRunner(tasks, { workers: settings.workers, log });
   return {
-    tasks: { ...tasks, wake, release },
+    tasks: {
+      ...tasks,
+      release,
+      wake() {
+        wake();
+        shards.wake();
+      },
+    },
     production,
     async stop() {
-      await stop();
+      await Promise.all([stop(), shards.stop()]);
       await close();
     },
   };

@@ -842,4 +842,48 @@ export const MIGRATIONS: readonly Migration[] = [
       `insert into trial_head (id, seq, hash) values (1, 0, '${'0'.repeat(64)}')`,
     ],
   },
+  {
+    name: 'searches',
+    statements: [
+      `create table searches (
+        search_id text primary key,
+        digest text not null,
+        title text not null,
+        package text not null,
+        created_by text not null,
+        created_at bigint not null,
+        used_at bigint not null,
+        ended_count bigint not null,
+        unique (digest, package, created_by)
+      )`,
+      `create table search_inputs (
+        search_id text not null references searches (search_id),
+        digest text not null,
+        place bigint not null,
+        parts bigint not null check (place < parts),
+        data text not null,
+        primary key (search_id, digest, place)
+      )`,
+      `create table search_shards (
+        search_id text not null references searches (search_id),
+        shard_id text not null,
+        input_digest text not null,
+        trials text not null,
+        trial_count bigint not null,
+        status text not null check (status in ('queued', 'running', 'success', 'failed')),
+        attempts bigint not null,
+        worker_id text,
+        heartbeat_at bigint,
+        created_at bigint not null,
+        ended_no bigint,
+        result text,
+        error text,
+        primary key (search_id, shard_id),
+        check ((ended_no is null) = (status in ('queued', 'running'))),
+        check ((worker_id is not null) = (status = 'running'))
+      )`,
+      `create index search_shards_status on search_shards (status, created_at)`,
+      `create index search_shards_ended on search_shards (search_id, ended_no)`,
+    ],
+  },
 ];

@@ -64,6 +64,9 @@ export interface Tables {
   knowledge_unlisted: KnowledgeUnlistedTable;
   trial_entries: TrialEntriesTable;
   trial_head: TrialHeadTable;
+  searches: SearchesTable;
+  search_inputs: SearchInputsTable;
+  search_shards: SearchShardsTable;
   database_identity: DatabaseIdentityTable;
 }
 
@@ -847,4 +850,51 @@ export interface AgentRunsTable {
   cause: 'schedule' | 'person';
   /** Sequence number of the event with the report; null before. */
   report_seq: number | null;
+}
+
+/** Searches whose trials run in shards. */
+export interface SearchesTable {
+  search_id: string;
+  /** Identifies the search for the client. */
+  digest: string;
+  title: string;
+  /** Version of the package of the client, which its workers must have. */
+  package: string;
+  created_by: string;
+  created_at: number;
+  /** Time of the last request of the client. */
+  used_at: number;
+  /** Number of shards that have ended, deleted ones included. */
+  ended_count: number;
+}
+
+/** Parts of the inputs of shards. */
+export interface SearchInputsTable {
+  search_id: string;
+  digest: string;
+  place: number;
+  /** Number of parts of the input. */
+  parts: number;
+  /** In base64. */
+  data: string;
+}
+
+export interface SearchShardsTable {
+  search_id: string;
+  shard_id: string;
+  input_digest: string;
+  /** JSON list of `Trial`. */
+  trials: string;
+  trial_count: number;
+  status: 'queued' | 'running' | 'success' | 'failed';
+  attempts: number;
+  worker_id: string | null;
+  heartbeat_at: number | null;
+  created_at: number;
+  /** Place among the ended shards of the search, from 1. */
+  ended_no: number | null;
+  /** JSON of `ShardResults`, with the file in base64. */
+  result: string | null;
+  /** JSON of `ErrorData`. */
+  error: string | null;
 }

@@ -6,7 +6,7 @@
 import { axesOf, parseAxis } from '../../src/backtest/search/axes.ts';
 import { gridOf } from '../../src/backtest/search/grid.ts';
 import { conventionsFor } from '../../src/backtest/statistics.ts';
-import { TrialPool } from '../../src/backtest/search/trial-pool.ts'
+import { TrialPool } from '../../src/backtest/search/trial-pool.ts';
 import type { TrialBatch } from '../../src/backtest/search/trial-runner.ts';
 import type { TrialSetup } from '../../src/backtest/search/trial.ts';
 import { BUILT_IN_STRATEGIES } from '../../src/engine/strategies/built-in.ts';

@@ -31,11 +31,13 @@ import { publicKeyId } from '../../src/lease/keys.ts';
 import type { Scope } from '../../src/base/scopes.ts';
 import { EXAMPLE_DEPLOYMENT_ID } from '../../src/api/runners.ts';
 import { EXAMPLE_CHAT_SESSION_ID, EXAMPLE_RESEARCH_BOT } from '../../src/api/research.ts';
+import { packageVersion } from '../../src/base/package-version.ts';
 import { NO_USAGE } from '../../src/research/answering.ts';
 import { beginTurn, endTurn } from '../../src/research/turns.ts';
 import { EXAMPLE_SESSION_ID } from '../../src/api/replay.ts';
 import { EXAMPLE_NEXT_KEY, EXAMPLE_ROOT_FINGERPRINT } from '../../src/api/root-example.ts';
 import { EXAMPLE_OVERRIDE_ID } from '../../src/api/risk.ts';
+import { EXAMPLE_INPUT, EXAMPLE_SEARCH_ID } from '../../src/api/searches.ts';
 import { EXAMPLE_TASK_ID } from '../../src/api/tasks.ts';
 import { endTask, appendRunEvent } from '../../src/fleet/tasks/lifecycle.ts';
 import { allowedToTrade, documentOn, replaceDays } from '../fleet/tasks/market.ts';
@@ -136,6 +138,7 @@ export async function newExampleWorld(operation: string): Promise<ExampleWorld> 
   if (['getDocument', 'removeDocument', 'searchKnowledge'].includes(operation)) {
     await addExampleDocument(server);
   }
+  if (/Search|Input|Shards/.test(operation)) await addExampleSearch(server);
   const halts = { ...server.services.tasks, log: server.services.log };
   if (operation === 'resumeBot') await haltBot(halts, 'operator', 'sma-crossover', 'a test');
   if (operation === 'resumeAllBots') await haltAll(halts, 'operator', 'a test');
@@ -322,6 +325,23 @@ async function addExampleTask({ services, now }: TestApp): Promise<void> {
     await tx
       .insertInto('task_files')
       .values({ task_id: EXAMPLE_TASK_ID, name: 'equity.csv', place: 0, data })
+      .execute();
+  });
+}
+
+/** A search with an input and without shards. */
+async function addExampleSearch({ services, now }: TestApp): Promise<void> {
+  await services.tasks.storage.write(async (tx) => {
+    const search = { search_id: EXAMPLE_SEARCH_ID, digest: 'a'.repeat(64), title: 'sweep' };
+    const times = { created_at: now, used_at: now, ended_count: 0 };
+    await tx
+      .insertInto('searches')
+      .values({ ...search, package: packageVersion(), created_by: 'administrator:ada', ...times })
+      .execute();
+    const part = { digest: EXAMPLE_INPUT, place: 0, parts: 1, data: 'AAAA' };
+    await tx
+      .insertInto('search_inputs')
+      .values({ search_id: EXAMPLE_SEARCH_ID, ...part })
       .execute();
   });
 }

@@ -55,7 +55,7 @@ export function planSearch(
   timeoutMs: number,
 ): Search {
   const axes = axesOf(job.strategy, params);
-  const trials = trialsOf({ job, axes, method, goal });
+  const trials = trialsOf({ job, axes, method, goal, prune });
   if (goal.objectives.length > 2 && trials.capacity > MAX_COMPARED) {
     throw new ServiceError(
       'usage',
@@ -111,7 +111,8 @@ export function trialsOf({
   axes,
   method,
   goal,
-}: Pick<Search, 'job' | 'axes' | 'method' | 'goal'>): TrialSource {
+  prune,
+}: Pick<Search, 'job' | 'axes' | 'method' | 'goal'> & Pick<SearchRequest, 'prune'>): TrialSource {
   if (method.kind === 'grid') return gridOf(job.strategy, job.params, axes);
   const most = MAX_SAMPLED[method.kind];
   if (method.trials > most) {
@@ -119,5 +120,5 @@ export function trialsOf({
       remedy: `Run at most ${most} trials of a ${method.kind} search.`,
     });
   }
-  return new SampledTrials(job.strategy, job.params, axes, { ...method, goal });
+  return new SampledTrials(job.strategy, job.params, axes, { ...method, goal, prune });
 }

@@ -31,6 +31,8 @@ export interface SamplerOptions {
   /** Whole number below 2^32. */
   readonly seed: number;
   readonly goal: Goal;
+  /** Whether trials of a generation are ended early, so that later generations are compared separately. */
+  readonly prune?: boolean | undefined;
 }
 
 /** Trials with random parameters; from the second generation on, `tpe` proposes them. */
@@ -75,7 +77,10 @@ export class SampledTrials implements TrialSource {
 
   nextGeneration(results: TrialResults): Uint32Array {
     const first = this.#points.length;
-    const end = Math.min(this.capacity, first + GENERATION_SIZE);
+    const { kind, prune } = this.#options;
+    // Random trials depend on no other ones, so that all can run at once.
+    const isFree = kind === 'random' && !prune;
+    const end = isFree ? this.capacity : Math.min(this.capacity, first + GENERATION_SIZE);
     const fit = this.#fitter(results);
     while (this.#points.length < end) {
       const point = this.#newPoint(fit());

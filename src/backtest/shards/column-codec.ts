@@ -52,20 +52,36 @@ export function encodeColumns(value: unknown): Uint8Array {
   return bytes;
 }
 
+/** Decodes the output of `encodeColumns` without its arrays. */
+export function decodeText(bytes: Uint8Array): unknown {
+  return JSON.parse(textOf(bytes));
+}
+
 /** Decodes the output of `encodeColumns`. The arrays share one copy of the bytes. */
 export function decodeColumns(bytes: Uint8Array): unknown {
-  const length = new DataView(bytes.buffer, bytes.byteOffset).getUint32(0, true);
-  const text = bytes.subarray(LENGTH_BYTES, LENGTH_BYTES + length);
-  const columns = bytes.subarray(aligned(LENGTH_BYTES + length));
+  const columns = bytes.subarray(aligned(LENGTH_BYTES + lengthOf(bytes)));
   const memory = new SharedArrayBuffer(columns.length);
   new Uint8Array(memory).set(columns);
-  return JSON.parse(new TextDecoder().decode(text), (_, item: unknown) => {
+  return JSON.parse(textOf(bytes), (_, item: unknown) => {
     if (typeof item !== 'object' || item === null) return item;
     if ('$number' in item) return Number(item.$number);
     if (!('$column' in item)) return item;
     const [kind, offset, count] = item.$column as ColumnPlace;
-    return new KINDS[kind](memory, offset, count);
+    return new (KINDS[kind] as new (
+      memory: SharedArrayBuffer,
+      offset: number,
+      count: number,
+    ) => Column)(memory, offset, count);
   });
+}
+
+function lengthOf(bytes: Uint8Array): number {
+  return new DataView(bytes.buffer, bytes.byteOffset).getUint32(0, true);
+}
+
+function textOf(bytes: Uint8Array): string {
+  const text = bytes.subarray(LENGTH_BYTES, LENGTH_BYTES + lengthOf(bytes));
+  return new TextDecoder().decode(text);
 }
 
 function kindOf(column: ArrayBufferView): Kind | undefined {

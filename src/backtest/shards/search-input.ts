@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { promisify } from 'node:util';
 import { gunzip, gzip } from 'node:zlib';
 import type { TrialSetup } from '../search/trial.ts';
-import { decodeColumns, encodeColumns } from './column-codec.ts';
+import { decodeColumns, decodeText, encodeColumns } from './column-codec.ts';
 
 /** A strategy that other machines can run: a built-in one, or source text by path. */
 export type SentStrategy =
@@ -40,6 +40,11 @@ export async function unpackInput({ digest, bytes }: EncodedInput): Promise<Uint
   const found = createHash('sha256').update(unpacked).digest('hex');
   if (found !== digest) throw new Error(`the input ${digest} has the digest ${found}`);
   return unpacked;
+}
+
+/** The strategy of an input, without decoding its bars. */
+export function strategyOf(bytes: Uint8Array): SentStrategy {
+  return (decodeText(bytes) as SearchInput).strategy;
 }
 
 export function decodeInput(bytes: Uint8Array): SearchInput {

@@ -39,8 +39,11 @@ export function* shardsOf(
 
 function* fitting(input: string, trials: readonly Trial[]): Generator<Shard, void> {
   const isTooLong = trials.length > 1 && JSON.stringify(trials).length > MAX_BYTES;
-  if (!isTooLong) return yield { id: canonicalDigest({ input, trials }), input, trials };
-  const half = trials.length >> 1;
-  yield* fitting(input, trials.slice(0, half));
-  yield* fitting(input, trials.slice(half));
+  if (isTooLong) {
+    const half = trials.length >> 1;
+    yield* fitting(input, trials.slice(0, half));
+    yield* fitting(input, trials.slice(half));
+  } else {
+    yield { id: canonicalDigest({ input, trials }), input, trials };
+  }
 }

@@ -4,7 +4,6 @@
  * The process reads, runs and writes in turn, and exits when its input ends. Only reading and
  * writing happen outside the watchdog.
  */
-import { readSync, writeSync } from 'node:fs';
 import { deserialize } from 'node:v8';
 import { declaredIndicators } from '../../engine/declared-indicators.ts';
 import { Engine } from '../../engine/engine.ts';
@@ -22,42 +21,15 @@ import { guardLanguage, loadGuarded, runStrategy } from '../../base/strategy-gua
 import { inSlices, underWatchdog } from '../../base/watchdog.ts';
 import { loadBundle, secureGlobals } from './bundle-modules.ts';
 import type { Command, Failure, Loaded, Ordered, Setup } from './messages.ts';
+import { encodeMessage, readMessage, writeMessage } from './pipe.ts';
 import { decodeSteps } from './step-codec.ts';
 import { decodeWarmUp } from './warm-up-codec.ts';
 
-const { stringify } = JSON;
-const Bytes = Buffer;
 const self = process as NodeJS.Process & { readonly _tickCallback: () => void };
 const soon = setImmediate;
 
 /** Steps per reply, so that a reply stays below the size limit. */
 const SLICE_STEPS = 256;
-
-function read(length: number): Uint8Array {
-  const bytes = Bytes.allocUnsafe(length);
-  for (let at = 0; at < length;) {
-    const got = readSync(0, bytes, at, length - at, null);
-    if (got === 0) self.exit(0);
-    at += got;
-  }
-  return bytes;
-}
-
-function readMessage(): Uint8Array {
-  const head = read(4);
-  return read(head[0]! + head[1]! * 0x100 + head[2]! * 0x10000 + head[3]! * 0x1000000);
-}
-
-function write(bytes: Uint8Array): void {
-  for (let at = 0; at < bytes.length;) at += writeSync(1, bytes, at, bytes.length - at);
-}
-
-function encodeMessage(message: object): Uint8Array {
-  const body = Bytes.from(stringify(message));
-  const head = Bytes.allocUnsafe(4);
-  head.writeUInt32LE(body.length);
-  return Bytes.concat([head, body]);
-}
 
 const setup = deserialize(readMessage()) as Setup;
 const { files, entry, symbols, params, config, past, timeoutMs } = setup;
@@ -272,7 +244,7 @@ function stepReply(until: number, more: boolean): Uint8Array {
 }
 
 function serve(): void {
-  write(timedLoadReply());
+  writeMessage(timedLoadReply());
   const before = readMessage();
   underWatchdog(timeoutMs, () => engine.warmUp(decodeWarmUp(symbols, before)));
   for (let until = 0; failed === undefined;) {
@@ -289,7 +261,7 @@ function serve(): void {
       more = advance(slice);
       const isMore = more;
       const total = until;
-      write(underWatchdog(timeoutMs, () => stepReply(total, isMore)));
+      writeMessage(underWatchdog(timeoutMs, () => stepReply(total, isMore)));
     }
   }
   self.exit(0);

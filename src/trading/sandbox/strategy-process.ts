@@ -42,12 +42,13 @@ export class StrategyProcess {
   #waiting: PromiseWithResolvers<Uint8Array> | undefined;
   #ended: ServiceError | undefined;
 
-  constructor(memoryMb: number, signal: AbortSignal | undefined) {
+  /** @param file entry point of the process */
+  constructor(memoryMb: number, signal: AbortSignal | undefined, file = PROCESS) {
     this.#memoryMb = memoryMb;
     this.#signal = signal;
     const child = spawn(
       process.execPath,
-      [...SANDBOX_FLAGS, `--max-old-space-size=${memoryMb}`, PROCESS],
+      [...SANDBOX_FLAGS, `--max-old-space-size=${memoryMb}`, file],
       // Detached, so that Ctrl-C reaches only the server. UTC is the time zone of every strategy.
       { stdio: ['pipe', 'pipe', 'ignore'], env: { TZ: 'UTC' }, cwd: '/', detached: true },
     );

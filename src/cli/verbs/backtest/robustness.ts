@@ -7,6 +7,7 @@ import { DATA_OPTIONS, HOLDOUT_OPTION } from '../../data-options.ts';
 import { DEFAULT_COLUMN_MB, MEMORY_OPTION } from '../../memory-option.ts';
 import { parseCountIn } from '../../parse-count.ts';
 import { goalOf, SEARCH_OPTIONS, searchRequestOf } from '../../search-options.ts';
+import { PLACE_OPTION, withRemoteTrials } from '../../search-place.ts';
 import { defineVerb } from '../../verb.ts';
 
 export const verb = defineVerb({
@@ -49,6 +50,7 @@ export const verb = defineVerb({
       repeat: true,
       parse: (text: string) => parseAssertionOn(ROBUSTNESS_RANGES, text),
     },
+    ...PLACE_OPTION,
     out: { value: 'dir', description: 'directory for the result files', complete: 'directory' },
     memory: MEMORY_OPTION,
   },
@@ -58,6 +60,7 @@ export const verb = defineVerb({
     'workers',
     'strategy_timeout_seconds',
     'strategy_memory_mb',
+    'server_url',
   ],
   examples: [
     'backtest robustness bot.yaml',
@@ -101,17 +104,22 @@ export const verb = defineVerb({
     const progress = new PhaseProgress(context);
     let document;
     try {
-      document = await testRobustness(plan, strategySource(bot), {
-        workers: settings.workers,
-        memoryMb: settings.strategy_memory_mb,
-        columnMb: options.memory ?? DEFAULT_COLUMN_MB,
-        directory,
-        permutations: options.permutations,
-        assertions: options.assert,
-        signal,
-        count: (ended) => counted.record(job, 'robustness', ended),
-        onProgress: (phase, done, total) => progress.update(phase, done, total),
-      });
+      const title = `robustness test of ${job.bot.slug}`;
+      const remote = { bot, digest: plan.digest, title };
+      document = await withRemoteTrials(context, options.on, remote, (runner) =>
+        testRobustness(plan, strategySource(bot), {
+          workers: settings.workers,
+          memoryMb: settings.strategy_memory_mb,
+          columnMb: options.memory ?? DEFAULT_COLUMN_MB,
+          runner,
+          directory,
+          permutations: options.permutations,
+          assertions: options.assert,
+          signal,
+          count: (ended) => counted.record(job, 'robustness', ended),
+          onProgress: (phase, done, total) => progress.update(phase, done, total),
+        }),
+      );
     } catch (error) {
       if (!signal.aborted) throw error;
       throw new ServiceError(

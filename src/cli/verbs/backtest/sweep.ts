@@ -4,6 +4,7 @@ import { DATA_OPTIONS, HOLDOUT_OPTION } from '../../data-options.ts';
 import { DEFAULT_COLUMN_MB, MEMORY_OPTION } from '../../memory-option.ts';
 import { PRUNE_OPTION, SEARCH_OPTIONS, searchRequestOf } from '../../search-options.ts';
 import type { Progress } from '../../output.ts';
+import { PLACE_OPTION, withRemoteTrials } from '../../search-place.ts';
 import { defineVerb } from '../../verb.ts';
 
 export const verb = defineVerb({
@@ -18,6 +19,7 @@ export const verb = defineVerb({
   options: {
     ...SEARCH_OPTIONS,
     ...PRUNE_OPTION,
+    ...PLACE_OPTION,
     from: { value: 'date', description: 'first day, which overrides the spec' },
     to: { value: 'date', description: 'last day, which overrides the spec' },
     ...DATA_OPTIONS,
@@ -32,6 +34,7 @@ export const verb = defineVerb({
     'workers',
     'strategy_timeout_seconds',
     'strategy_memory_mb',
+    'server_url',
   ],
   examples: [
     'backtest sweep bot.yaml -p fast=5:50:5 -p slow=20:200:10',
@@ -83,19 +86,23 @@ export const verb = defineVerb({
         memoryMb: settings.strategy_memory_mb,
         columnMb: options.memory ?? DEFAULT_COLUMN_MB,
       };
-      await withTrialPool(strategySource(bot), limits, (pool) =>
-        runSearch(search, pool, {
-          directory,
-          signal,
-          count: (ended) => counted.record(job, 'sweep', ended),
-          onProgress: (done) => {
-            if (progress === undefined) {
-              if (done > 0) context.message(`resuming: ${done} trials are already done`);
-              progress = context.progress('sweep', trials.capacity, done);
-            }
-            progress.update(done);
-          },
-        }),
+      const title = `sweep of ${job.bot.slug}`;
+      const remote = { bot, digest: search.digest, title };
+      await withRemoteTrials(context, options.on, remote, (runner) =>
+        withTrialPool(strategySource(bot), { ...limits, runner }, (pool) =>
+          runSearch(search, pool, {
+            directory,
+            signal,
+            count: (ended) => counted.record(job, 'sweep', ended),
+            onProgress: (done) => {
+              if (progress === undefined) {
+                if (done > 0) context.message(`resuming: ${done} trials are already done`);
+                progress = context.progress('sweep', trials.capacity, done);
+              }
+              progress.update(done);
+            },
+          }),
+        ),
       );
     } catch (error) {
       if (!signal.aborted) throw error;

@@ -2,13 +2,14 @@ import { resolve } from 'node:path';
 import type { BacktestJob } from '../../../backtest/job.ts';
 import type { StrategySource } from '../../../backtest/strategy-source.ts';
 import { parseWalkForwardAssertion } from '../../../backtest/windows/walk-forward-gates.ts';
-import type { Overrides } from '../../../bots/load-bot.ts';
+import type { Bot, Overrides } from '../../../bots/load-bot.ts';
 import { parseSpan } from '../../../base/calendar-span.ts';
 import { ServiceError } from '../../../base/errors.ts';
 import { DATA_OPTIONS, HOLDOUT_OPTION } from '../../data-options.ts';
 import { gateFailure } from '../../gate-failure.ts';
 import { MEMORY_OPTION, DEFAULT_COLUMN_MB } from '../../memory-option.ts';
 import { PRUNE_OPTION, SEARCH_OPTIONS, searchRequestOf } from '../../search-options.ts';
+import { PLACE_OPTION, withRemoteTrials } from '../../search-place.ts';
 import type { Progress } from '../../output.ts';
 import { defineVerb, type Context } from '../../verb.ts';
 
@@ -37,6 +38,7 @@ export const verb = defineVerb({
       required: true,
       parse: parseSpan,
     },
+    ...PLACE_OPTION,
     anchored: { description: 'begin every training window at the first bar' },
     embargo: {
       value: 'span',
@@ -62,6 +64,7 @@ export const verb = defineVerb({
     'workers',
     'strategy_timeout_seconds',
     'strategy_memory_mb',
+    'server_url',
   ],
   examples: [
     'backtest walk-forward bot.yaml -p fast=5:50:5 -p slow=20:200:10 --train 3y --test 1y',
@@ -80,7 +83,7 @@ export const verb = defineVerb({
     const { settings } = context;
 
     const { train, test, embargo, anchored } = options;
-    const { job, source } = await prepareBot(context, args.file, options);
+    const { job, source, bot } = await prepareBot(context, args.file, options);
     const plan = { train, test, embargo, anchored };
     const digest = canonicalDigest({ lock: job.lock.digest, plan: { ...plan, search } });
     const directory = resolve(
@@ -96,22 +99,27 @@ export const verb = defineVerb({
     const { signal } = context;
     let walk;
     try {
-      walk = await walkForward(job, source, {
-        ...plan,
-        search,
-        workers: settings.workers,
-        memoryMb: settings.strategy_memory_mb,
-        columnMb: options.memory ?? DEFAULT_COLUMN_MB,
-        timeoutMs: settings.strategy_timeout_seconds * 1000,
-        directory,
-        signal,
-        count: (window, ended) => counted.record(window, 'walk-forward', ended),
-        onProgress(done, total) {
-          trials = { done, total };
-          progress ??= context.progress('walk-forward', total, done);
-          progress.update(done);
-        },
-      });
+      const title = `walk-forward of ${job.bot.slug}`;
+      const remote = { bot, digest, title };
+      walk = await withRemoteTrials(context, options.on, remote, (runner) =>
+        walkForward(job, source, {
+          ...plan,
+          search,
+          workers: settings.workers,
+          memoryMb: settings.strategy_memory_mb,
+          columnMb: options.memory ?? DEFAULT_COLUMN_MB,
+          runner,
+          timeoutMs: settings.strategy_timeout_seconds * 1000,
+          directory,
+          signal,
+          count: (window, ended) => counted.record(window, 'walk-forward', ended),
+          onProgress(done, total) {
+            trials = { done, total };
+            progress ??= context.progress('walk-forward', total, done);
+            progress.update(done);
+          },
+        }),
+      );
     } catch (error) {
       if (!signal.aborted) throw error;
       const { done, total } = trials;
@@ -152,7 +160,7 @@ async function prepareBot(
   context: Context,
   path: string,
   { from, to, columns, repair, holdout }: DataOptions,
-): Promise<{ readonly job: BacktestJob; readonly source: StrategySource }> {
+): Promise<{ readonly job: BacktestJob; readonly source: StrategySource; readonly bot: Bot }> {
   const { loadBot } = await import('../../../bots/load-bot.ts');
   const { prepare, strategySource } = await import('../../../bots/prepare.ts');
   const { signalsOver } = await import('../../../bots/models/signals.ts');
@@ -169,5 +177,5 @@ async function prepareBot(
   });
   for (const note of notes) context.message(`note: ${note}`);
   const signals = await signalsOver(bot.models, job.instruments);
-  return { job: { ...job, signals }, source: strategySource(bot) };
+  return { job: { ...job, signals }, source: strategySource(bot), bot };
 }

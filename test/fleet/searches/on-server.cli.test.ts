@@ -1,0 +1,139 @@
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { Search } from '../../../src/api/searches.ts';
+import { openStorage, type Storage } from '../../../src/storage/storage.ts';
+import { inProcess } from '../../cli/in-process.ts';
+import type { Result } from '../../cli/service-local.ts';
+import { serveHere, type ServerHere } from '../../server/running.ts';
+import { addTrader } from '../../server/trader.ts';
+import { some } from '../../length.ts';
+import { newDatabase, type TestDatabase } from '../../storage/databases.ts';
+
+const EXAMPLES = join(import.meta.dirname, '../../../examples');
+const SMA = join(EXAMPLES, 'sma-crossover.yaml');
+
+let directory: string;
+let database: TestDatabase;
+let storage: Storage;
+let server: ServerHere;
+let authorization: string;
+beforeAll(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'service-local-shards-'));
+  database = await newDatabase('sqlite');
+  storage = await openStorage(database.location);
+  authorization = await addTrader(storage, Date.now());
+  server = await serveHere(database, {
+    SERVICE_LOCAL_CUSTOM_CODE: 'true',
+    SERVICE_LOCAL_WORKERS: '2',
+  });
+});
+afterAll(async () => {
+  await server.stop();
+  await storage.close();
+  await database.remove();
+  await rm(directory, { recursive: true });
+});
+
+function run(words: readonly string[]): Promise<Result> {
+  const env = {
+    SERVICE_LOCAL_HOME: join(directory, 'home'),
+    SERVICE_LOCAL_SERVER_URL: server.url,
+    SERVICE_LOCAL_TOKEN: authorization.slice('Bearer '.length),
+  };
+  return inProcess([...words, '--json'], { env });
+}
+
+async function json(words: readonly string[]): Promise<Record<string, unknown>> {
+  const result = await run(words);
+  expect(result, result.stdout).toMatchObject({ code: 0 });
+  return JSON.parse(result.stdout) as Record<string, unknown>;
+}
+
+async function searches(): Promise<readonly Search[]> {
+  const answer = await fetch(`${server.url}/searches`, { headers: { authorization } });
+  return ((await answer.json()) as { readonly items: readonly Search[] }).items;
+}
+
+/** Runs a command on this machine and on the server. @returns both documents and directories */
+async function both(name: string, words: readonly string[]) {
+  const here = join(directory, `${name}-here`);
+  const there = join(directory, `${name}-there`);
+  const local = await json([...words, '--out', here]);
+  const remote = await json([...words, '--on', 'server', '--out', there]);
+  return { local, remote, here, there };
+}
+
+const COMMANDS: readonly (readonly [verb: string, options: readonly string[]])[] = [
+  ['sweep', ['-p', 'fast=5:20:5', '-p', 'slow=20:80:20']],
+  [
+    'sweep',
+    ['-p', 'fast=5:50', '-p', 'slow=20:200', '--search', 'tpe', '--trials', '20', '--prune'],
+  ],
+  ['walk-forward', ['-p', 'fast=5:15:5', '-p', 'slow=20:60:20', '--train', '5y', '--test', '5y']],
+  ['robustness', ['-p', 'fast=5:15:5', '-p', 'slow=20:60:20', '--permutations', '19']],
+];
+
+test.each(some(2, COMMANDS))(
+  '%s %j has the same result on a server as on this machine',
+  async (verb, options) => {
+    const name = `${verb}-${options.length}`;
+    const { local, remote, here, there } = await both(name, ['backtest', verb, SMA, ...options]);
+    expect(remote).toEqual(local);
+    if (verb === 'sweep') {
+      const rows = (place: string) => readFile(join(place, 'trials.csv'), 'utf8');
+      expect(await rows(there)).toBe(await rows(here));
+    }
+    expect(await searches()).toEqual([]);
+  },
+);
+
+test('an own strategy of several files runs in the sandbox of the workers', async () => {
+  const bot = await ownBot();
+  const { local, remote } = await both('own', ['backtest', 'sweep', bot, '-p', 'day=1:6:1']);
+  expect(remote).toEqual(local);
+});
+
+test('the error of a trial is its result', async () => {
+  const out = join(directory, 'failing');
+  const words = ['backtest', 'sweep', await ownBot(), '-p', 'day=6:7:1', '--on', 'server'];
+  const result = await run([...words, '--out', out]);
+  expect(result.code).toBe(1);
+  expect(result.stdout).toContain('no such day');
+  expect(await readFile(join(out, 'trials.csv'), 'utf8')).toContain('no such day');
+});
+
+/** A bot whose strategy fails for one value of its parameter. */
+async function ownBot(): Promise<string> {
+  await writeFile(
+    join(directory, 'own.ts'),
+    `import { defineStrategy, integer } from 'service-local/strategy';
+import { isDay } from './days.ts';
+export default defineStrategy({
+  name: 'one_day',
+  description: 'made by a test',
+  params: { day: integer({ default: 1, min: 1 }) },
+  create({ instruments: [instrument], broker, params }) {
+    return {
+      onBar() {
+        if (params.day === 7) throw new Error('no such day');
+        if (isDay(instrument.count, params.day)) broker.target(instrument, 1);
+      },
+    };
+  },
+});
+`,
+  );
+  await writeFile(
+    join(directory, 'days.ts'),
+    'export const isDay = (count: number, day: number): boolean => count === day;\n',
+  );
+  const text = await readFile(SMA, 'utf8');
+  const bot = join(directory, 'own.yaml');
+  const spec = text
+    .replaceAll('./data/', `${EXAMPLES}/data/`)
+    .replace(/strategy: .*/, 'strategy: {module: ./own.ts, params: {}}');
+  await writeFile(bot, spec);
+  return bot;
+}
