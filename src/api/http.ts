@@ -261,6 +261,7 @@ export const TAGS = {
   Risk: 'Thresholds of the firm, and overrides of limits.',
   Compliance: 'Tests and reports for RTS 6.',
   Tasks: 'Background tasks and their results.',
+  Searches: 'Searches for parameters whose trials run on workers.',
   Leases: 'Issuing, renewing and revoking leases.',
   Keys: 'Keys that verify leases, and their rotation.',
   Devices: 'Machines that renew their leases themselves.',

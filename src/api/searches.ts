@@ -72,23 +72,19 @@ const Shard = z
   })
   .openapi('Shard');
 
-const EndedShard = z
-  .strictObject({
-    id: z.string(),
-    result: z
-      .strictObject({
-        parquet: z
-          .string()
-          .describe('In base64, a Parquet file with a row of figures for each trial.'),
-        errors: z
-          .array(z.tuple([z.int(), z.string()]))
-          .describe('Rows and errors of failed trials.'),
-        sums: count.describe('Number of columns with sums of returns.'),
-      })
-      .nullable(),
-    error: z.strictObject({ message: z.string(), remedy: z.string().optional() }).nullable(),
-  })
-  .openapi('EndedShard');
+const EndedShard = z.strictObject({
+  id: z.string(),
+  result: z
+    .strictObject({
+      parquet: z
+        .string()
+        .describe('In base64, a Parquet file with a row of figures for each trial.'),
+      errors: z.array(z.tuple([z.int(), z.string()])).describe('Rows and errors of failed trials.'),
+      sums: count.describe('Number of columns with sums of returns.'),
+    })
+    .nullable(),
+  error: z.strictObject({ message: z.string(), remedy: z.string().optional() }).nullable(),
+});
 
 export type EndedShard = z.infer<typeof EndedShard>;
 
@@ -220,8 +216,9 @@ export const followShards = defineRoute({
   },
   responses: {
     200: {
-      description: 'Events `shard`, whose data are an `EndedShard`.',
-      content: { 'text/event-stream': { schema: EndedShard } },
+      description:
+        'Events `shard`, each with the id of a shard and either its results or its error as JSON.',
+      content: { 'text/event-stream': { schema: z.string() } },
     },
   },
   errors: ['not_found'],
