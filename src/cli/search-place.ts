@@ -36,7 +36,7 @@ export async function withRemoteTrials<T>(
   if (place === undefined) return work(undefined);
   const { RemoteTrials: Runner } = await import('../backtest/shards/remote-trials.ts');
   const { openServerShards } = await import('./server-shards.ts');
-  const strategy = await sentStrategy(search);
+  const strategy = await sentStrategy(search.bot);
   const { digest, title } = search;
   const service = await openServerShards(context, { digest, title, hasCode: 'files' in strategy });
   const runner = new Runner(service, strategy);
@@ -50,7 +50,8 @@ export async function withRemoteTrials<T>(
   }
 }
 
-async function sentStrategy({ bot }: RemoteSearch): Promise<SentStrategy> {
+/** The strategy of a bot for other machines. */
+export async function sentStrategy(bot: Bot): Promise<SentStrategy> {
   const { name, module } = bot.spec.spec.strategy;
   if (name !== undefined) return { name };
   const { readCode } = await import('./bot-files.ts');

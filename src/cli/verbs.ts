@@ -6,6 +6,7 @@ const GROUPS = [
   'init',
   'validate',
   'backtest',
+  'plan',
   'runs',
   'data',
   'server',

@@ -26,8 +26,7 @@ export function* shardsOf(
   { indices, trial, capacity = indices.length }: TrialBatch,
   input: string,
 ): Generator<Shard, void> {
-  const wanted = Math.ceil(capacity / SHARDS_OF_A_BATCH);
-  const size = Math.min(MAX_TRIALS, Math.max(MIN_TRIALS, wanted));
+  const size = shardSize(capacity);
   for (let first = 0; first < indices.length;) {
     const group = Math.floor(indices[first]! / size);
     let end = first + 1;
@@ -35,6 +34,11 @@ export function* shardsOf(
     yield* fitting(input, Array.from(indices.subarray(first, end), trial));
     first = end;
   }
+}
+
+/** Number of trials in a shard, unless their parameters are very long. @param trials of the batch */
+export function shardSize(trials: number): number {
+  return Math.min(MAX_TRIALS, Math.max(MIN_TRIALS, Math.ceil(trials / SHARDS_OF_A_BATCH)));
 }
 
 function* fitting(input: string, trials: readonly Trial[]): Generator<Shard, void> {

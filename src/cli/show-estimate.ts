@@ -1,0 +1,44 @@
+import type { SearchEstimate } from '../backtest/shards/estimate-search.ts';
+import { formatCountOf, formatNumber, formatSpan } from '../base/format.ts';
+import type { Output } from './output.ts';
+
+interface Estimate extends SearchEstimate {
+  readonly cores: number;
+  /** Duration with all cores busy, hours. */
+  readonly hours: number;
+}
+
+const HOUR_MS = 3_600_000;
+const MB = 1024 * 1024;
+
+export function showEstimate(out: Output, estimate: Estimate): void {
+  const { trials, skipped, shards, trials_per_shard, bars, pilot } = estimate;
+  const {
+    seconds_per_trial,
+    seconds_per_shard,
+    core_hours,
+    cores,
+    hours,
+    input_bytes,
+    result_bytes,
+  } = estimate;
+  const without = skipped === 0 ? '' : `, ${formatNumber(skipped)} combinations skipped`;
+  const failed = pilot.failed === 0 ? '' : `, ${pilot.failed} of which failed`;
+  const rows = [
+    ['trials', `${formatNumber(trials)} over ${formatCountOf(bars, 'bar')}${without}`],
+    ['shards', `${formatNumber(shards)} of at most ${formatCountOf(trials_per_shard, 'trial')}`],
+    ['pilot', `${formatCountOf(pilot.trials, 'trial')}${failed}`],
+    ['time of a trial', `${rounded(seconds_per_trial * 1000)} ms`],
+    ['time of a shard beside its trials', `${rounded(seconds_per_shard * 1000)} ms`],
+    ['processor time', `${rounded(core_hours)} core hours`],
+    ['duration', `${formatSpan(hours * HOUR_MS)} on ${formatCountOf(cores, 'core')}`],
+    ['input of a worker', `${rounded(input_bytes / MB)} MiB`],
+    ['results', `${rounded(result_bytes / MB)} MiB`],
+  ];
+  out.table([{ title: 'figure' }, { title: 'estimate' }], rows);
+}
+
+/** Two significant digits, since it is an estimate. */
+function rounded(value: number): string {
+  return formatNumber(Number(value.toPrecision(2)));
+}

@@ -1,0 +1,32 @@
+import { existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { inProcess } from '../../cli/in-process.ts';
+
+const SMA = join(import.meta.dirname, '../../../examples/sma-crossover.yaml');
+
+test('plan sweep counts trials and shards, extrapolates from its pilot, and records no trial', async () => {
+  const home = mkdtempSync(join(tmpdir(), 'service-local-plan-'));
+  const words = ['plan', 'sweep', SMA, '-p', 'fast=5:100:5', '-p', 'slow=50:500:5'];
+  const { code, stdout } = await inProcess([...words, '--pilot', '20', '--cores', '4', '--json'], {
+    env: { SERVICE_LOCAL_HOME: home },
+  });
+  expect(code).toBe(0);
+  const plan = JSON.parse(stdout) as Record<string, number>;
+  // 20 × 91 combinations, of which those with fast ≥ slow are skipped.
+  const skipped = 11 + 10 + 9 + 8 + 7 + 6 + 5 + 4 + 3 + 2 + 1;
+  expect(plan).toMatchObject({
+    trials: 20 * 91 - skipped,
+    skipped,
+    shards: Math.ceil((20 * 91 - skipped) / plan['trials_per_shard']!),
+    pilot: { trials: 20, failed: 0 },
+    bars: 5105,
+  });
+  const { trials, shards, seconds_per_trial, seconds_per_shard } = plan;
+  const seconds = trials! * seconds_per_trial! + shards! * seconds_per_shard!;
+  expect(plan['core_hours']).toBeCloseTo(seconds / 3600, 12);
+  expect(plan['hours']).toBeCloseTo(seconds / 3600 / 4, 12);
+  expect(existsSync(join(home, 'trials.ndjson'))).toBe(false);
+  rmSync(home, { recursive: true });
+});
