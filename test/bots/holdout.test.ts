@@ -75,6 +75,7 @@ const READERS = {
   'src/cli/verbs/backtest/sweep.ts': 'uses `prepare`',
   'src/cli/verbs/backtest/walk-forward.ts': 'uses `prepare`',
   'src/cli/verbs/data/import.ts': 'copies the bars',
+  'src/cli/verbs/plan/sweep.ts': 'uses `prepare`',
   'src/fleet/parity/replay-work.ts': 'uses `prepare`',
   'src/fleet/tasks/backtest-work.ts': 'uses `prepare`; open_holdout adds an entry to the ledger',
   'src/trading/host/pod/deployed-bot.ts': 'uses `prepare`',

@@ -135,8 +135,8 @@ async function examine(
     const [first] = recorded;
     assert.ok(first !== undefined, `${slug} has no bar`);
     for (const [place, { time, recorded_at }] of recorded.entries()) {
-      assert.equal(time, first!.time + place * MINUTE_MS, `the time of bar ${place} of ${slug}`);
-      lags.push((recorded_at - first!.recorded_at - place * barMs) / barMs);
+      assert.equal(time, first.time + place * MINUTE_MS, `the time of bar ${place} of ${slug}`);
+      lags.push((recorded_at - first.recorded_at - place * barMs) / barMs);
     }
     bars += recorded.length;
   }
