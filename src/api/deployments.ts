@@ -213,6 +213,10 @@ const KnownRunner = z
       })
       .nullable(),
     reported_at: time.nullable(),
+    version: z
+      .string()
+      .nullable()
+      .describe('Version of service-local of the runner, as of its last report.'),
     epoch: z.int().describe('Number of instances so far.'),
     claimed: z.boolean().describe('Whether an instance holds the claim, and may trade now.'),
     ended: z

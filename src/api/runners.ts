@@ -1,4 +1,9 @@
 import { z } from '@hono/zod-openapi';
+import {
+  RUNNER_PROTOCOL,
+  RUNNER_PROTOCOL_HEADER,
+  RUNNER_VERSION_HEADER,
+} from '../base/runner-protocol.ts';
 import { Carry } from './bot-state.ts';
 import { defineRoute, id, jsonBody, jsonResponse, searchText, time } from './http.ts';
 
@@ -108,7 +113,7 @@ const SessionState = z
   .openapi('ReportedSessionState');
 
 const Batch = z
-  .strictObject({
+  .object({
     number: z
       .int()
       .min(1)
@@ -125,8 +130,9 @@ const Batch = z
   })
   .openapi('RunnerBatch');
 
+/** Unknown fields of a report or its batch, which newer runners may send, are dropped. */
 const RunnerReport = z
-  .strictObject({
+  .object({
     instance_id: z.uuid().describe('Identifies the process; made when it starts.'),
     epoch: z
       .int()
@@ -143,13 +149,13 @@ const RunnerReport = z
         "The newest epoch of the server's database that the runner knows; 1 by default. A server with an older epoch stops trading until its database is adopted.",
       ),
     batch: Batch.nullable(),
-    venue: z.strictObject({
+    venue: z.object({
       connected: z.boolean(),
       open_orders: z.int().min(0).nullable(),
       checked_at: time.nullable(),
     }),
     ended: z
-      .strictObject({
+      .object({
         outcome: z.enum(['stopped', 'halted', 'failed']),
         verified: z
           .boolean()
@@ -264,9 +270,26 @@ export const reportRunner = defineRoute({
   operationId: 'reportRunner',
   summary: 'Report as the runner of a deployment, and receive commands',
   description:
-    'Only the instance with the claim may trade. If another instance has it, the report fails with `conflict`, reason `fenced`, and `Retry-After` states for how long. Batches are recorded even while the bot is halted, so that the end of each order is known. For a deployment that has ended, the response is `not_found`; the runner then cancels its orders and exits.',
+    'Only the instance with the claim may trade. If another instance has it, the report fails with `conflict`, reason `fenced`, and `Retry-After` states for how long. Batches are recorded even while the bot is halted, so that the end of each order is known. For a deployment that has ended, the response is `not_found`; the runner then cancels its orders and exits. A runner whose protocol the server does not know may not trade: its report fails with `incompatible_version`, unless it must halt or stop.',
   request: {
     params: deploymentPath,
+    headers: z.object({
+      [RUNNER_VERSION_HEADER]: z
+        .string()
+        .max(64)
+        .regex(/^[\w.+-]+$/)
+        .optional()
+        .openapi({ description: 'Version of service-local of the runner.', example: '0.1.0' }),
+      [RUNNER_PROTOCOL_HEADER]: z.coerce
+        .number()
+        .int()
+        .min(1)
+        .default(1)
+        .openapi({
+          description: `Protocol of the runner. This server accepts ${RUNNER_PROTOCOL.oldest} to ${RUNNER_PROTOCOL.newest}.`,
+          example: RUNNER_PROTOCOL.newest,
+        }),
+    }),
     body: jsonBody(RunnerReport, {
       runner: {
         instance_id: '0198c0de-0000-4000-8000-000000000001',
@@ -280,5 +303,11 @@ export const reportRunner = defineRoute({
     }),
   },
   responses: { 200: jsonResponse('Commands for the runner.', RunnerAnswer) },
-  errors: ['not_authenticated', 'not_found', 'conflict', 'database_not_adopted'],
+  errors: [
+    'not_authenticated',
+    'not_found',
+    'conflict',
+    'database_not_adopted',
+    'incompatible_version',
+  ],
 });

@@ -91,6 +91,11 @@ export const ERROR_TABLE = {
     status: 409,
     meaning: 'the database is a copy or has moved; nothing trades until it is adopted',
   },
+  incompatible_version: {
+    exit: 6,
+    status: 409,
+    meaning: 'client and server have versions that do not work together; `reason` names the older',
+  },
   stale: { exit: 6, status: 412, meaning: 'the resource has changed since it was read' },
   precondition_required: { exit: 3, status: 428, meaning: 'the header `If-Match` is missing' },
   credential_cloned: {

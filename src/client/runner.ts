@@ -1,3 +1,9 @@
+import { packageVersion } from '../base/package-version.ts';
+import {
+  RUNNER_PROTOCOL,
+  RUNNER_PROTOCOL_HEADER,
+  RUNNER_VERSION_HEADER,
+} from '../base/runner-protocol.ts';
 import type { reportRunner, RunnerAnswer, RunnerReport as Body } from '../api/runners.ts';
 import { createClient, type ClientOptions } from './client.ts';
 
@@ -38,7 +44,7 @@ export interface RunnerClient {
   /**
    * Sends a report and returns the server's instructions.
    * @throws ServiceError `conflict` with the reason `fenced`, and `retryAfterSeconds`, while another
-   *   instance has the claim; `not_found` when the deployment has ended; `not_authenticated`; and
+   *   instance has the claim; `incompatible_version`; `not_found` when the deployment has ended; `not_authenticated`; and
    *   retryable errors such as `server_unreachable`.
    */
   report(deployment_id: string, report: RunnerReport): Promise<RunnerAnswer>;
@@ -51,11 +57,16 @@ export function connectAsRunner({
   timeoutMs = USUAL_TIMEOUT_MS,
   ...options
 }: RunnerClientOptions): RunnerClient {
+  const headers = {
+    [RUNNER_VERSION_HEADER]: packageVersion(),
+    [RUNNER_PROTOCOL_HEADER]: RUNNER_PROTOCOL.newest,
+  };
   const client = createClient({ ...options, timeoutMs, authorize: () => `Bearer ${token()}` });
   return {
     report: (deployment_id, body) =>
       client.call<typeof reportRunner>('post', '/deployments/{deployment_id}/runner', {
         params: { deployment_id },
+        headers,
         body: body as Body,
       }),
   };

@@ -15,8 +15,8 @@ import type { ProcessMetrics } from './process-metrics.ts';
 const POLL_INTERVAL_MS = 5_000;
 
 /**
- * Checks, now and periodically, whether this process may trade with its database and whether their
- * clocks agree. Changes are logged, counted as alerts and exported as metrics. Records the place of
+ * Checks, now and periodically, whether this process may trade with its database, whether it still
+ * knows the schema and whether their clocks agree. Changes are logged, counted as alerts and exported as metrics. Records the place of
  * a database on which no server was started yet.
  *
  * @returns a function that stops the checks.
@@ -30,6 +30,7 @@ export async function watchDatabase(
   await recordPlace(storage);
   let isHeld = false;
   let isSkewed = false;
+  let isOutdated = false;
   const check = async (): Promise<void> => {
     const hold = await tradingHold(storage.read);
     metrics.held.set(hold === undefined ? 0 : 1);
@@ -40,6 +41,10 @@ export async function watchDatabase(
       notifyAlert({ control: 'database_not_adopted', severity: 'critical', latency_ms: null });
     } else if (hold === undefined && isHeld) log.info('the database is adopted: trading resumes');
     isHeld = hold !== undefined;
+
+    const fault = await storage.schemaFault();
+    if (fault !== undefined && !isOutdated) log.error(`${fault.message}. ${fault.remedy}`);
+    isOutdated = fault !== undefined;
 
     const skew = storage.kind === 'postgres' ? await clockSkew(storage.read) : 0;
     if (skew === undefined) return;

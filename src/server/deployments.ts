@@ -79,6 +79,7 @@ function serializeStatus(
       denying: runner?.report?.denying ?? null,
       venue: runner?.report?.venue ?? null,
       reported_at: formatInstantOrNull(runner?.reported_at ?? null),
+      version: runner?.version ?? null,
       epoch: runner?.epoch ?? 0,
       claimed: runner !== null && runner.claimed_until > now,
       ended: ended

@@ -23,6 +23,11 @@ export function createFleetMetrics(
     new Gauge({ name: `service_local_${name}`, help, labelNames, registers });
 
   const workers = gauge('workers', 'Processes that run tasks of this PostgreSQL database');
+  const versions = gauge(
+    'worker_versions',
+    'The same processes by version; `unknown` for versions that do not announce theirs',
+    ['version'],
+  );
   const tasks = gauge(
     'tasks',
     'Tasks of all workers that have not ended; running paper and production tasks are sessions',
@@ -46,13 +51,16 @@ export function createFleetMetrics(
 
   const drop = (): void => {
     workers.remove();
-    for (const one of [tasks, queueAge, heartbeatAge, halts]) one.reset();
+    for (const one of [versions, tasks, queueAge, heartbeatAge, halts]) one.reset();
     recordAge.remove();
   };
   const show = (figures: FleetFigures): void => {
     drop();
     const secondsSince = (time: number): number => Math.max(0, clock() - time) / 1000;
-    workers.set(figures.workers);
+    workers.set(figures.workers.reduce((sum, { count }) => sum + count, 0));
+    for (const { version, count } of figures.workers) {
+      versions.set({ version: version ?? 'unknown' }, count);
+    }
     halts.set({ scope: 'bot' }, figures.halts.bot);
     halts.set({ scope: 'all' }, figures.halts.all);
     for (const { kind, status, count, created_at, heartbeat_at } of figures.tasks) {

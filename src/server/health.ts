@@ -1,4 +1,5 @@
 import { getHealth, getMetrics, getReadiness } from '../api/health.ts';
+import type { ServiceError } from '../base/errors.ts';
 import type { Identity } from '../identity/context.ts';
 import { usableSigner } from '../identity/signing-keys.ts';
 import { expiryWarnings, SIGN_COMMAND } from '../identity/published-trust.ts';
@@ -13,6 +14,8 @@ export function addHealth(app: App, { identity, metrics }: Services): void {
     const { storage, signer } = identity;
     try {
       if (!(await metrics.process.checkStorage())) return c.json(UNAVAILABLE, 503);
+      const fault = await storage.schemaFault();
+      if (fault !== undefined) return c.json(outdated(fault), 503);
       const trust = await expiryParts(identity);
       const warnings = trust.filter(({ reason }) => !reason.endsWith('_expired'));
       const missing = [
@@ -32,6 +35,13 @@ const UNAVAILABLE = {
   status: 'unavailable' as const,
   missing: [{ part: 'storage' as const, detail: 'the database does not respond' }],
 };
+
+/** A load balancer must send no requests to a server that cannot use the schema. */
+function outdated({ reason }: ServiceError) {
+  const detail = 'a newer version has migrated the database; this version cannot use it';
+  const missing = [{ part: 'storage' as const, detail, ...(reason !== undefined && { reason }) }];
+  return { status: 'unavailable' as const, missing };
+}
 
 async function heldTrading({ read }: Identity['storage']) {
   const hold = await tradingHold(read);

@@ -1,4 +1,5 @@
 import * as api from '../api/runners.ts';
+import { RUNNER_PROTOCOL_HEADER, RUNNER_VERSION_HEADER } from '../base/runner-protocol.ts';
 import { takeReport, type Report } from '../fleet/deployments/runner-reports.ts';
 import type { App, Services } from './services.ts';
 
@@ -6,11 +7,13 @@ export function addRunners(app: App, { tasks, production }: Services): void {
   app.openapi(api.reportRunner, async (c) => {
     const { deployment_id } = c.req.valid('param');
     const report = c.req.valid('json') as Report;
+    const headers = c.req.valid('header');
     const { halt, controls, ...orders } = await takeReport(
       { ...tasks, reportSeconds: production.reportSeconds },
       deployment_id,
       c.var.runner_token!,
       report,
+      { version: headers[RUNNER_VERSION_HEADER], protocol: headers[RUNNER_PROTOCOL_HEADER] },
     );
     if (report.ended !== null) tasks.wake();
     const runnerControls = controls as api.RunnerAnswer['controls'];

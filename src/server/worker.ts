@@ -91,6 +91,8 @@ async function readiness(
 ): Promise<ProbeAnswer> {
   try {
     if (!(await checkStorage())) return UNAVAILABLE;
+    const fault = await storage.schemaFault();
+    if (fault !== undefined) return unavailable(fault.message, fault.reason);
     const hold = await tradingHold(storage.read);
     if (hold === undefined) return { status: 200, body: { status: 'ready', missing: [] } };
     const missing = [
@@ -102,10 +104,11 @@ async function readiness(
   }
 }
 
-const UNAVAILABLE: ProbeAnswer = {
-  status: 503,
-  body: {
-    status: 'unavailable',
-    missing: [{ part: 'storage', detail: 'the database does not respond' }],
-  },
-};
+function unavailable(detail: string, reason?: string): ProbeAnswer {
+  return {
+    status: 503,
+    body: { status: 'unavailable', missing: [{ part: 'storage', detail, reason }] },
+  };
+}
+
+const UNAVAILABLE = unavailable('the database does not respond');

@@ -1,4 +1,7 @@
-/** One step of the schema. Never change a released step; correct it in a new one. */
+/**
+ * One step of the schema. Never change a released step; correct it in a new one. If versions without
+ * the step must not use the database after it, list it in `contract-steps.ts`.
+ */
 export interface Migration {
   readonly name: string;
   readonly statements: readonly Statement[];
@@ -884,6 +887,17 @@ export const MIGRATIONS: readonly Migration[] = [
       )`,
       `create index search_shards_status on search_shards (status, created_at)`,
       `create index search_shards_ended on search_shards (search_id, ended_no)`,
+    ],
+  },
+  {
+    name: 'versions',
+    statements: [
+      // For versions that do not know a migration: whether they may use the database after it.
+      `alter table schema_migrations add column phase text`,
+      `alter table schema_migrations add column version text`,
+      `alter table workers add column version text`,
+      `alter table tasks add column needs_level bigint not null default 1`,
+      `alter table runners add column version text`,
     ],
   },
 ];

@@ -1,6 +1,8 @@
 import { Kysely, sql } from 'kysely';
+import type { ServiceError } from '../base/errors.ts';
 import { lockWrites } from './lock-writes.ts';
-import { migrate } from './migrate.ts';
+import { migrate, schemaFault } from './migrate.ts';
+import { MIGRATIONS } from './migrations.ts';
 import { postgresTransactions, sqliteTransactions, type Begin } from './open-transaction.ts';
 import { openPostgres, type Connections } from './postgres.ts';
 import { readDialect } from './read-dialect.ts';
@@ -37,6 +39,11 @@ export interface Storage {
   eraseTraces(): Promise<void>;
   /** Runs an empty query. @throws ServiceError `storage_unavailable` */
   check(): Promise<void>;
+  /**
+   * Returns an error with the remedy if a newer version has made the database unusable for this one
+   * since it was opened.
+   */
+  schemaFault(): Promise<ServiceError | undefined>;
   /** Use of the connections to PostgreSQL; undefined for SQLite. */
   connections(): Connections | undefined;
   /** Finishes accepted writes, and rejects new ones. */
@@ -121,6 +128,7 @@ function storageOn(
   },
 ): Opening {
   const queue = new WriteQueue(begin);
+  const known = MIGRATIONS;
   return {
     kind,
     read: reader,
@@ -134,12 +142,13 @@ function storageOn(
     async check() {
       await sql`select 1`.execute(reader);
     },
+    schemaFault: () => schemaFault(reader, known),
     async close() {
       await queue.close();
       // SQLite's last connection moves the log into the file, which the read-only one cannot do.
       await reader.destroy();
       await writer.destroy();
     },
-    ready: migrate(writer, lockToOpen, kind),
+    ready: migrate(writer, known, lockToOpen, kind),
   };
 }

@@ -508,6 +508,8 @@ export interface TasksTable {
   /** See `src/fleet/tasks/worker-id.ts`; null unless it is running. */
   worker_id: string | null;
   heartbeat_at: number | null;
+  /** Lowest level of workers that run it; see `src/fleet/tasks/task-levels.ts`. */
+  needs_level: number;
   cancel_requested_at: number | null;
   created_by: string;
   created_at: number;
@@ -521,6 +523,8 @@ export interface WorkersTable {
   /** Maximum number of concurrent sessions. */
   paper_sessions: number;
   production_deployments: number;
+  /** Version of service-local; null for versions that did not announce it. */
+  version: string | null;
   heartbeat_at: number;
 }
 
@@ -684,6 +688,8 @@ export interface RunnersTable {
   report: string | null;
   /** JSON: how it ended, and the state of its orders; null while it runs. */
   ended: string | null;
+  /** Version of service-local in its last accepted report; null if it announced none. */
+  version: string | null;
 }
 
 /** Rows are never changed or deleted. */

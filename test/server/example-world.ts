@@ -316,6 +316,7 @@ async function addExampleTask({ services, now }: TestApp): Promise<void> {
         attempts: 1,
         worker_id: null,
         heartbeat_at: null,
+        needs_level: 1,
         cancel_requested_at: null,
         created_by: 'administrator:ada',
         started_at: now,
@@ -421,6 +422,7 @@ async function addExampleSession(
         attempts: 0,
         worker_id: null,
         heartbeat_at: null,
+        needs_level: 1,
         cancel_requested_at: null,
         created_by: 'administrator:ada',
         started_at: null,
@@ -515,6 +517,7 @@ async function addExampleDeployment({ services, now }: TestApp): Promise<void> {
         attempts: 0,
         worker_id: null,
         heartbeat_at: null,
+        needs_level: 1,
         cancel_requested_at: null,
         created_by: 'administrator:ada',
         started_at: null,
@@ -560,7 +563,7 @@ async function addExampleDeployment({ services, now }: TestApp): Promise<void> {
     const token_hash = hashSecret(RUNNER_TOKEN);
     await tx
       .insertInto('runners')
-      .values({ deployment_id, token_hash, ...nobody, report: null, ended: null })
+      .values({ deployment_id, token_hash, ...nobody, report: null, ended: null, version: null })
       .execute();
   });
 }

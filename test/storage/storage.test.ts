@@ -103,12 +103,16 @@ describe.each(DATABASES)('storage on %s', (kind) => {
     });
   });
 
-  test('a database that a newer version has migrated is rejected and not changed', async () => {
-    await database.execute(`insert into schema_migrations values (999, 'from the future', 'x')`);
+  test('a database with an unknown migration that is not recorded as an expand step is rejected', async () => {
+    await database.execute(
+      `insert into schema_migrations (number, name, checksum) values (999, 'from the future', 'x')`,
+    );
     await expect(openStorage(database.location)).rejects.toMatchObject({
       code: 'storage_unavailable',
-      message:
-        'a newer version of service-local has migrated the database: it has migration 999, from the future',
+      reason: 'newer_schema',
+      message: expect.stringMatching(
+        /cannot use it after migration 999, from the future$/,
+      ) as string,
     });
   });
 });

@@ -58,7 +58,7 @@ export class DeploymentRecord {
     const { deployment_id } = this.#claim;
     const token_hash = hashSecret(token);
     const unclaimed = { epoch: 0, instance_id: null, claimed_until: 0 };
-    const unreported = { reported_at: null, report: null, ended: null };
+    const unreported = { reported_at: null, report: null, ended: null, version: null };
     await this.write(async (tx) => {
       await tx
         .insertInto('runners')

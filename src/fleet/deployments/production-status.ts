@@ -23,7 +23,7 @@ export interface ProductionStatus extends Readonly<
   readonly cluster_state: ClusterState | null;
   /** Null until the runner's token is in the cluster. */
   readonly runner:
-    | (Readonly<Pick<RunnersTable, 'epoch' | 'claimed_until' | 'reported_at'>> & {
+    | (Readonly<Pick<RunnersTable, 'epoch' | 'claimed_until' | 'reported_at' | 'version'>> & {
         readonly report: KnownReport | null;
         readonly ended: RunnerEnd | null;
       })
@@ -67,7 +67,7 @@ export async function readProductionStatus(
     .executeTakeFirstOrThrow();
   const runner = await db
     .selectFrom('runners')
-    .select(['epoch', 'claimed_until', 'reported_at', 'report', 'ended'])
+    .select(['epoch', 'claimed_until', 'reported_at', 'report', 'ended', 'version'])
     .where('deployment_id', '=', deployment_id)
     .executeTakeFirst();
   const { input, waits, opening, cluster_state, ...known } = own;

@@ -6,6 +6,8 @@
 import { timingSafeEqual } from 'node:crypto';
 import { sql } from 'kysely';
 import { ERROR_CODES, ServiceError, type ErrorCode } from '../../base/errors.ts';
+import { packageVersion } from '../../base/package-version.ts';
+import { RUNNER_PROTOCOL } from '../../base/runner-protocol.ts';
 import { hashSecret } from '../../identity/secrets.ts';
 import { readSupervision, readInForce } from '../thresholds/read-supervision.ts';
 import {
@@ -13,6 +15,7 @@ import {
   notAdopted,
   supersede,
   tradingHold,
+  type TradingHold,
 } from '../../storage/database-identity.ts';
 import type { Storage } from '../../storage/storage.ts';
 import type { Db, RunnersTable } from '../../storage/tables.ts';
@@ -66,6 +69,14 @@ interface ReportedError extends Omit<ErrorData, 'code'> {
   readonly code: string;
 }
 
+/** The program that reports, as it announces itself. */
+export interface RunnerProgram {
+  /** Version of service-local; undefined for versions that do not announce theirs. */
+  readonly version: string | undefined;
+  /** See `RUNNER_PROTOCOL`. */
+  readonly protocol: number;
+}
+
 interface Service {
   readonly storage: Storage;
   readonly clock: () => number;
@@ -90,13 +101,14 @@ export interface RunnerInstructions {
  *
  * @throws ServiceError `not_authenticated`; `not_found` for an unknown or ended deployment;
  *   `conflict` with the reason `fenced` while another instance holds the claim;
- *   `database_not_adopted` if the runner would trade.
+ *   `database_not_adopted` or `incompatible_version` if the runner would trade.
  */
 export async function takeReport(
   { storage, clock, reportSeconds = REPORT_SECONDS }: Service,
   deployment_id: string,
   token: string,
   report: Report,
+  program: RunnerProgram,
 ): Promise<RunnerInstructions> {
   // Checked before the write as well, so that unauthenticated requests never wait for it.
   const known = await find(storage.read, deployment_id);
@@ -118,7 +130,7 @@ export async function takeReport(
     const command = halt ? 'halt' : isToStop ? 'stop' : 'trade';
     // The end of an instance is always accepted, since an ended instance does not trade.
     const isToTrade = command === 'trade' && report.ended === null;
-    if (hold !== undefined && isToTrade) throw notAdopted(hold);
+    if (isToTrade) refuseToTrade(hold, program);
     const epoch = renewClaim(runner, last, report, now, command);
 
     const { batch } = report;
@@ -132,15 +144,13 @@ export async function takeReport(
       await writeBatch(tx, runner, now, before, batch);
       await setProgress(tx, task_id, batch.steps);
     }
-    const { status, denying, venue } = report;
     await tx
       .updateTable('runners')
       .set({
+        ...columnsOf(report, program),
         epoch,
-        instance_id: report.instance_id,
         claimed_until: isOver ? Math.min(now, runner.claimed_until) : now + CLAIM_SECONDS * 1000,
         reported_at: now,
-        report: JSON.stringify({ status, denying, venue } satisfies KnownReport),
         ended: ended && JSON.stringify(ended),
       })
       .where('deployment_id', '=', deployment_id)
@@ -205,6 +215,35 @@ function unknownDeployment(message: string): ServiceError {
   return new ServiceError('not_found', message, {
     remedy: 'Cancel all open orders, and exit.',
   });
+}
+
+function columnsOf(
+  { instance_id, status, denying, venue }: Report,
+  { version = null }: { readonly version?: string | null | undefined },
+): Pick<RunnersTable, 'instance_id' | 'report' | 'version'> {
+  const report = JSON.stringify({ status, denying, venue } satisfies KnownReport);
+  return { instance_id, report, version };
+}
+
+function refuseToTrade(
+  hold: TradingHold | undefined,
+  { version = 'unknown', protocol }: RunnerProgram,
+): void {
+  if (hold !== undefined) throw notAdopted(hold);
+  const { oldest, newest } = RUNNER_PROTOCOL;
+  if (protocol >= oldest && protocol <= newest) return;
+  const isRunnerOld = protocol < oldest;
+  const accepted = oldest === newest ? `protocol ${newest}` : `protocols ${oldest} to ${newest}`;
+  throw new ServiceError(
+    'incompatible_version',
+    `the runner has version ${version} with protocol ${protocol}, but this server has version ${packageVersion()} and accepts ${accepted}`,
+    {
+      reason: isRunnerOld ? 'runner_too_old' : 'server_too_old',
+      remedy: isRunnerOld
+        ? 'Set the image of the cluster to the version of the servers, and run `service-local bots deploy BOT --replace`.'
+        : 'Upgrade all servers to the version of the runner.',
+    },
+  );
 }
 
 /** @returns the epoch of the instance that sent the report. */

@@ -112,6 +112,7 @@ export class ShardRunner {
       const free = this.#options.workers - this.#running.size;
       if (free === 0 || this.#stopping.signal.aborted) return;
       if (!(await hasQueuedShard(storage.read))) return;
+      if ((await storage.schemaFault()) !== undefined) return;
       const claims = await storage.write(
         (tx) => claimShards(tx, clock(), this.#worker_id, free),
         SEARCH_WRITE,

@@ -3,13 +3,19 @@ import type { Db, TasksTable } from '../../storage/tables.ts';
 
 /** What runs and waits on all workers of a database. */
 export interface FleetFigures {
-  readonly workers: number;
+  /** Number of workers by version; null for versions that do not announce theirs. */
+  readonly workers: readonly WorkersOfVersion[];
   /** Tasks that have not ended, by kind and state. */
   readonly tasks: readonly OpenTasks[];
   /** Halts in force; a halt of all bots is one. */
   readonly halts: { readonly bot: number; readonly all: number };
   /** Time of the oldest last record of a running paper session, ms; null without such sessions. */
   readonly recorded_at: number | null;
+}
+
+interface WorkersOfVersion {
+  readonly version: string | null;
+  readonly count: number;
 }
 
 interface OpenTasks {
@@ -25,7 +31,8 @@ interface OpenTasks {
 /** Reads a row for every task that has not ended. */
 export async function fleetFigures(db: Db): Promise<FleetFigures> {
   const [workers, tasks, halts, sessions] = await Promise.all([
-    sql<{ count: number }>`select count(*) as count from workers`.execute(db),
+    sql<WorkersOfVersion>`
+      select version, count(*) as count from workers group by version`.execute(db),
     sql<OpenTasks>`
       select kind, status, count(*) as count, min(created_at) as created_at,
         min(heartbeat_at) as heartbeat_at
@@ -41,7 +48,7 @@ export async function fleetFigures(db: Db): Promise<FleetFigures> {
   ]);
   const { bot, all_bots: all } = halts.rows[0]!;
   return {
-    workers: workers.rows[0]!.count,
+    workers: workers.rows,
     tasks: tasks.rows,
     halts: { bot, all },
     recorded_at: sessions.rows[0]!.recorded_at,

@@ -13,6 +13,7 @@ import type { BotDeploymentsTable, Db, TasksTable } from '../../storage/tables.t
 import { isHeld, isSession, type Claim } from './claim.ts';
 import { findHaltInForce } from './halt-in-force.ts';
 import { selectQueued, type RunningTask } from './open-tasks.ts';
+import { ownTaskLevel } from './task-levels.ts';
 import { taskNotices } from './task-notices.ts';
 import { recordTrial, type ExecutedTaskTrial } from './trial-entries.ts';
 import { closeRecorded, countFailure, readSession } from './session-record.ts';
@@ -41,7 +42,7 @@ export type TaskOutcome =
 type Row = Pick<TasksTable, 'task_id' | 'bot_id' | 'version' | 'deployment_id'>;
 
 /**
- * Claims the tasks that have waited longest, at most `most`. A trading task of a halted bot is canceled
+ * Claims the tasks up to a level that have waited longest, at most `most`. A trading task of a halted bot is canceled
  * instead, except for a production deployment that has begun, whose controller must end it.
  */
 export async function claimTasks(
@@ -50,8 +51,9 @@ export async function claimTasks(
   worker_id: string,
   kind: Claim['kind'],
   most: number,
+  level = ownTaskLevel(),
 ): Promise<Claim[]> {
-  const found = await selectQueued(tx, kind)
+  const found = await selectQueued(tx, kind, level)
     .select(['task_id', 'kind', 'bot_id', 'version', 'deployment_id', 'attempts', 'input'])
     .orderBy('task_id')
     .limit(most)

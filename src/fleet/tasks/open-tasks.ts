@@ -3,10 +3,18 @@ import { tradingHold } from '../../storage/database-identity.ts';
 import { prepareQuery } from '../../storage/prepare-query.ts';
 import type { Db } from '../../storage/tables.ts';
 import { isSession, type Claim } from './claim.ts';
+import { ownTaskLevel } from './task-levels.ts';
 
-/** Tasks of a kind that can start now, which a deployment that waits to replace another cannot. */
-export function selectQueued(db: Db, kind: Claim['kind']) {
-  const queued = db.selectFrom('tasks').where('status', '=', 'queued').where('kind', '=', kind);
+/**
+ * Tasks of a kind that can start now, which a deployment that waits to replace another cannot.
+ * @param level see `task-levels.ts`.
+ */
+export function selectQueued(db: Db, kind: Claim['kind'], level: number) {
+  const queued = db
+    .selectFrom('tasks')
+    .where('status', '=', 'queued')
+    .where('kind', '=', kind)
+    .where('needs_level', '<=', level);
   if (kind !== 'production') return queued;
   return queued.where((is) =>
     is.not(
@@ -21,14 +29,20 @@ export function selectQueued(db: Db, kind: Claim['kind']) {
   );
 }
 
-/** Whether a task of a kind waits for a worker, and this database may start it. */
-export async function hasQueuedTask(db: Db, kind: Claim['kind']): Promise<boolean> {
-  if ((await FIRST_QUEUED[kind](db, {})).length === 0) return false;
+/** Whether a task of a kind waits for a worker of a level, and this database may start it. */
+export async function hasQueuedTask(
+  db: Db,
+  kind: Claim['kind'],
+  level = ownTaskLevel(),
+): Promise<boolean> {
+  if ((await FIRST_QUEUED[kind](db, { level })).length === 0) return false;
   return !isSession(kind) || (await tradingHold(db)) === undefined;
 }
 
 const prepareFirstQueued = (kind: Claim['kind']) =>
-  prepareQuery((db) => selectQueued(db, kind).select('task_id').limit(1));
+  prepareQuery((db, { level }: { readonly level: number }) =>
+    selectQueued(db, kind, level).select('task_id').limit(1),
+  );
 
 const FIRST_QUEUED = {
   backtest: prepareFirstQueued('backtest'),
@@ -38,12 +52,29 @@ const FIRST_QUEUED = {
   stress: prepareFirstQueued('stress'),
 } satisfies Record<Claim['kind'], unknown>;
 
-/** Number of tasks of a kind that run or wait for a worker. */
-export async function countOpenTasks(db: Db, kind: Claim['kind']): Promise<number> {
+/** Number of queued tasks that only workers above a level can run. */
+export async function countNewerTasks(db: Db, level: number): Promise<number> {
+  return Number((await selectNewerCount(db, { level }))[0]!.count);
+}
+
+const selectNewerCount = prepareQuery((db, { level }: { readonly level: number }) =>
+  db
+    .selectFrom('tasks')
+    .select(({ fn }) => fn.countAll().as('count'))
+    .where('status', '=', 'queued')
+    .where('needs_level', '>', level),
+);
+
+/** Number of tasks of a kind that run, or wait for a worker of a level. */
+export async function countOpenTasks(
+  db: Db,
+  kind: Claim['kind'],
+  level = ownTaskLevel(),
+): Promise<number> {
   const count = (from: ReturnType<typeof selectQueued>) =>
     from.select(({ fn }) => fn.countAll().as('count')).executeTakeFirstOrThrow();
   const running = db.selectFrom('tasks').where('status', '=', 'running').where('kind', '=', kind);
-  const [one, other] = await Promise.all([count(selectQueued(db, kind)), count(running)]);
+  const [one, other] = await Promise.all([count(selectQueued(db, kind, level)), count(running)]);
   return Number(one.count) + Number(other.count);
 }
 

@@ -1,5 +1,6 @@
 /** List of active workers, and how they share trading sessions. */
 import { DAY } from '../../base/durations.ts';
+import { packageVersion } from '../../base/package-version.ts';
 import type { Storage } from '../../storage/storage.ts';
 import type { Db, WorkersTable } from '../../storage/tables.ts';
 import type { Claim, SessionKind } from './claim.ts';
@@ -17,14 +18,19 @@ const CAPACITY = { paper: 'paper_sessions', production: 'production_deployments'
 
 type Capacities = Readonly<Record<SessionKind, number>>;
 
-/** Records that a worker is alive, and how many sessions it takes of each kind. */
+/** Records that a worker is alive, its version, and how many sessions it takes of each kind. */
 export async function announceWorker(
   tx: Db,
   now: number,
   worker_id: string,
   { paper, production }: Capacities,
 ): Promise<void> {
-  const row = { paper_sessions: paper, production_deployments: production, heartbeat_at: now };
+  const row = {
+    paper_sessions: paper,
+    production_deployments: production,
+    version: packageVersion(),
+    heartbeat_at: now,
+  };
   await tx
     .insertInto('workers')
     .values({ worker_id, ...row })

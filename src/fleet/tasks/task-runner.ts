@@ -17,6 +17,7 @@ import {
   listTasksToEnd,
   type HeldTask,
 } from './open-tasks.ts';
+import { NewerTasks } from './newer-tasks.ts';
 import { OwnTasks, type OwnTask, type StopReason, type TaskLimits } from './own-tasks.ts';
 import type { PaperDone } from './paper-result.ts';
 import { announceWorker, removeWorker, sessionShare, type SessionShare } from './session-share.ts';
@@ -28,6 +29,7 @@ import {
   TaskAttempts,
   type TestBot,
 } from './task-attempt.ts';
+import { ownTaskLevel } from './task-levels.ts';
 import type { TaskService } from './tasks.ts';
 import { hasEnded, newWorkerId, retire, workDirectory } from './worker-id.ts';
 
@@ -92,6 +94,8 @@ class Runner {
   readonly #limits: TaskLimits;
   readonly #kinds: readonly Claim['kind'][];
   readonly #worker_id = newWorkerId();
+  readonly #level = ownTaskLevel();
+  readonly #newerTasks: NewerTasks;
   readonly #threads: SessionThreads<PaperDone>;
   readonly #attempts: TaskAttempts;
   readonly #share: SessionShare;
@@ -133,6 +137,7 @@ class Runner {
     this.#share = sessionShare(service.storage, this.#worker_id, this.#limits);
     this.#own = new OwnTasks(this.#limits, workers);
     this.#isShared = service.storage.kind === 'postgres';
+    this.#newerTasks = new NewerTasks(service.storage.read, this.#level, log);
     this.#timers = [
       setInterval(() => this.wake(), POLL_EVERY_MS),
       setInterval(() => void this.#sendHeartbeats(), HEARTBEAT_EVERY_MS),
@@ -202,6 +207,7 @@ class Runner {
       await this.#reclaim(worker_id, tasks);
     }
     for (const kind of this.#kinds) await this.#claimQueued(kind);
+    if (this.#isShared) await this.#newerTasks.check();
   }
 
   /**
@@ -260,7 +266,11 @@ class Runner {
   async #claimQueued(kind: Claim['kind']): Promise<void> {
     const { storage, clock } = this.#service;
     let free: number;
-    while ((free = this.#own.free(kind)) > 0 && (await hasQueuedTask(storage.read, kind))) {
+    while (
+      (free = this.#own.free(kind)) > 0 &&
+      (await hasQueuedTask(storage.read, kind, this.#level))
+    ) {
+      if ((await storage.schemaFault()) !== undefined) return;
       if (this.#stopping.signal.aborted) return;
       const most = isSession(kind)
         ? Math.min(free, MOST_PER_WRITE, (await this.#share.most(kind)) - this.#own.count(kind))
@@ -268,7 +278,7 @@ class Runner {
       // Other workers claim the rest.
       if (most <= 0) return;
       const claims = await storage.write((tx) =>
-        claimTasks(tx, clock(), this.#worker_id, kind, most),
+        claimTasks(tx, clock(), this.#worker_id, kind, most, this.#level),
       );
       for (const claim of claims) this.#start(claim);
     }

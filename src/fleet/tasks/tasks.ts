@@ -17,6 +17,7 @@ import type { LiveMarkets } from '../../trading/live-markets.ts';
 import type { BotDeploymentsTable, Db, TasksTable } from '../../storage/tables.ts';
 import { findEndingHalt, type KnownHalt } from './halt-in-force.ts';
 import { endUnattended, isUnbegun, appendRunEvent } from './lifecycle.ts';
+import { neededTaskLevel } from './task-levels.ts';
 import { findFirstLock, refuseUnlocked } from './verify-lock.ts';
 
 export interface TaskService extends BotRegistry {
@@ -26,7 +27,9 @@ export interface TaskService extends BotRegistry {
 }
 
 /** A task without its result, which is large. */
-export type Task = Readonly<Omit<TasksTable, 'result' | 'worker_id' | 'heartbeat_at'>>;
+export type Task = Readonly<
+  Omit<TasksTable, 'result' | 'worker_id' | 'heartbeat_at' | 'needs_level'>
+>;
 
 export type BotDeployment = Readonly<BotDeploymentsTable>;
 
@@ -129,9 +132,10 @@ export async function queueTask(
     started_at: null,
   } as const;
   const unheld = { result: null, worker_id: null, heartbeat_at: null };
+  const needs_level = neededTaskLevel(kind, input);
   await tx
     .insertInto('tasks')
-    .values({ ...task, ...unheld })
+    .values({ ...task, ...unheld, needs_level })
     .execute();
   const test = target === 'test' && { test: kind };
   const { seq } = await appendRunEvent(tx, task, now, 'run.queued', { target, ...test, input, by });

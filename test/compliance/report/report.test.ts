@@ -130,6 +130,7 @@ async function conformed(id: string, lock: object, cases: readonly object[]): Pr
         status: 'success',
         input: '{}',
         result: JSON.stringify(result),
+        needs_level: 1,
         cancel_requested_at: null,
         created_by: 'operator',
       })

@@ -180,7 +180,9 @@ async function claimByAnotherClock(deployment_id: string): Promise<void> {
   const ahead = { storage, clock: () => Date.now() + 60_000 };
   const other = { instance_id: randomUUID(), epoch: null, status: 'starting' as const };
   const nothing = { denying: null, batch: null, venue: VENUE, ended: null };
-  const claim = takeReport(ahead, deployment_id, [...tokens][0]!, { ...other, ...nothing });
+  const report = { ...other, ...nothing };
+  const program = { version: undefined, protocol: 1 };
+  const claim = takeReport(ahead, deployment_id, [...tokens][0]!, report, program);
   await assert.rejects(claim, { reason: 'fenced' });
   await storage.close();
 }

@@ -1,6 +1,11 @@
+import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { packageVersion } from '../../../src/base/package-version.ts';
+import { RUNNER_PROTOCOL } from '../../../src/base/runner-protocol.ts';
+import { connectAsRunner } from '../../../src/client/runner.ts';
 import { adoptDatabase } from '../../../src/identity/adopt.ts';
 import { ServiceError } from '../../../src/base/errors.ts';
+import { listen } from '../../server/listening.ts';
 import { batchOf, newProductionWorld, STATE, type ProductionWorld } from './world.ts';
 
 let world: ProductionWorld;
@@ -261,5 +266,53 @@ describe('the runners of a deployment', () => {
     await one.report({ status: 'ended', ended });
     await halting;
     await supersededBy(null);
+  });
+
+  it('a runner of another protocol is refused with the remedy, but still receives a halt', async () => {
+    const { deployment_id } = await deployed('versions');
+    const own = { ...RUNNER_PROTOCOL };
+    const listening = await listen(world.app);
+    const runner = connectAsRunner({
+      url: listening.url,
+      token: () => world.cluster.token(deployment_id),
+    });
+    const report = {
+      instance_id: randomUUID(),
+      epoch: null,
+      status: 'trading',
+      denying: null,
+      batch: null,
+      venue: { connected: true, open_orders: 0, checked_at: null },
+      ended: null,
+    } as const;
+    const send = (epoch: number | null) => runner.report(deployment_id, { ...report, epoch });
+    try {
+      const { epoch } = await send(null);
+      expect(await world.stateOf('versions', deployment_id)).toMatchObject({
+        runner: { version: packageVersion() },
+      });
+      Object.assign(RUNNER_PROTOCOL, { oldest: 2, newest: 3 });
+      const late = await world.send('POST', `/deployments/${deployment_id}/runner`, {
+        headers: { authorization: `Bearer ${world.cluster.token(deployment_id)}` },
+        body: report,
+      });
+      expect(late).toMatchObject({
+        status: 409,
+        body: { code: 'incompatible_version', reason: 'runner_too_old' },
+      });
+      Object.assign(RUNNER_PROTOCOL, { oldest: 0, newest: 0 });
+      await expect(send(epoch)).rejects.toMatchObject({
+        code: 'incompatible_version',
+        remedy: expect.stringContaining('Upgrade') as string,
+      });
+      const halting = world.halt('/bots/versions/halt');
+      await vi.waitFor(async () => expect(await send(epoch)).toMatchObject({ command: 'halt' }));
+      const ended = { outcome: 'halted', verified: true, orders: [], error: null } as const;
+      await runner.report(deployment_id, { ...report, epoch, status: 'ended', ended });
+      await halting;
+    } finally {
+      Object.assign(RUNNER_PROTOCOL, own);
+      listening.close();
+    }
   });
 });

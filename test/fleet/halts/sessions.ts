@@ -228,6 +228,7 @@ function taskOf(ids: MadeSession, waiting: boolean): Tables['tasks'] {
     attempts: waiting ? 0 : 1,
     worker_id: waiting ? null : WORKER,
     heartbeat_at: waiting ? null : NOW,
+    needs_level: 1,
     cancel_requested_at: null,
     created_by: 'operator',
     created_at: NOW,

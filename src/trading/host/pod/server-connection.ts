@@ -257,7 +257,11 @@ class Reports {
   }
 
   #noteTrouble(error: ServiceError): void {
-    if (!this.#isDown) this.#options.log.warn(`cannot report to the server: ${error.message}`);
+    if (!this.#isDown) {
+      const { message, remedy } = error;
+      const advice = error.code === 'incompatible_version' ? `. ${remedy}` : '';
+      this.#options.log.warn(`cannot report to the server: ${message}${advice}`);
+    }
     this.#isDown = true;
   }
 }

@@ -76,7 +76,7 @@ export async function startTestServer(token: string): Promise<TestServer> {
     ];
   };
   const http = createServer(async (request, response) => {
-    const body = schema.parse(await json(request));
+    const body = schema.strict().parse(await json(request));
     const isKnown = request.headers.authorization === `Bearer ${token}`;
     const [status, text, headers = {}] = isKnown
       ? answer(body)

@@ -1,0 +1,13 @@
+/**
+ * Protocols of the reports of runners, as numbers that rise with each change that the other side must
+ * know. A field that the other side may ignore needs no new protocol.
+ */
+export const RUNNER_PROTOCOL: { readonly newest: number; readonly oldest: number } = {
+  /** Protocol of runners and servers of this version. */
+  newest: 1,
+  /** Servers accept runners from this protocol on. */
+  oldest: 1,
+};
+
+export const RUNNER_VERSION_HEADER = 'service-runner-version';
+export const RUNNER_PROTOCOL_HEADER = 'service-runner-protocol';
