@@ -30,7 +30,7 @@ export function createFleetMetrics(
   );
   const tasks = gauge(
     'tasks',
-    'Tasks of all workers that have not ended; running paper and production tasks are sessions',
+    'Tasks and shards of all workers that have not ended; running paper and production tasks are sessions',
     ['kind', 'status'],
   );
   const queueAge = gauge(

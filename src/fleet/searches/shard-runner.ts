@@ -243,6 +243,6 @@ export class ShardRunner {
 }
 
 /** Identifies an attempt at a shard. */
-function nameOf({ search_id, shard_id, worker_id, attempts }: ShardClaim): string {
+function nameOf({ search_id, shard_id, worker_id, attempts }: Omit<RunningShard, 'heartbeat_at'>) {
   return `${search_id} ${shard_id} ${worker_id} ${attempts}`;
 }

@@ -158,7 +158,7 @@ export type ShardOutcome =
 /** Ends a claimed shard; does nothing if the claim is no longer valid. */
 export async function finishShard(
   tx: Db,
-  claim: ShardClaim,
+  claim: Held,
   { result, error }: ShardOutcome,
 ): Promise<void> {
   const isHeld = await heldRow(tx, claim).set({ worker_id: claim.worker_id }).executeTakeFirst();
@@ -182,16 +182,15 @@ export async function returnShard(tx: Db, claim: ShardClaim): Promise<void> {
     .execute();
 }
 
-/** A running shard of a worker. */
-export interface RunningShard extends ShardClaim {
+/** A running shard of a worker, without its trials, which are large. */
+export interface RunningShard extends Omit<ShardClaim, 'input_digest' | 'trials'> {
   readonly heartbeat_at: number;
 }
 
 export function listRunningShards(db: Db): Promise<RunningShard[]> {
   return db
     .selectFrom('search_shards')
-    .select(['search_id', 'shard_id', 'input_digest', 'trials', 'attempts'])
-    .select(['worker_id', 'heartbeat_at'])
+    .select(['search_id', 'shard_id', 'attempts', 'worker_id', 'heartbeat_at'])
     .where('status', '=', 'running')
     .$narrowType<{ worker_id: string; heartbeat_at: number }>()
     .execute();
@@ -238,7 +237,10 @@ function shardRow(tx: Db, { search_id, shard_id }: Pick<ShardClaim, 'search_id' 
     .where('shard_id', '=', shard_id);
 }
 
-function heldRow(tx: Db, claim: ShardClaim) {
+/** What identifies an attempt at a shard. */
+type Held = Pick<ShardClaim, 'search_id' | 'shard_id' | 'worker_id' | 'attempts'>;
+
+function heldRow(tx: Db, claim: Held) {
   return shardRow(tx, claim)
     .where('status', '=', 'running')
     .where('worker_id', '=', claim.worker_id)

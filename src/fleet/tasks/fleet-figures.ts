@@ -19,7 +19,8 @@ interface WorkersOfVersion {
 }
 
 interface OpenTasks {
-  readonly kind: TasksTable['kind'];
+  /** `shard` for shards of searches. */
+  readonly kind: TasksTable['kind'] | 'shard';
   readonly status: 'queued' | 'running';
   readonly count: number;
   /** Creation of the oldest one, ms since the Unix epoch. */
@@ -36,7 +37,10 @@ export async function fleetFigures(db: Db): Promise<FleetFigures> {
     sql<OpenTasks>`
       select kind, status, count(*) as count, min(created_at) as created_at,
         min(heartbeat_at) as heartbeat_at
-      from tasks where status in ('queued', 'running') group by kind, status`.execute(db),
+      from tasks where status in ('queued', 'running') group by kind, status
+      union all
+      select 'shard', status, count(*), min(created_at), min(heartbeat_at)
+      from search_shards where status in ('queued', 'running') group by status`.execute(db),
     sql<{ bot: number; all_bots: number }>`
       select count(*) filter (where scope = 'bot') as bot,
         count(*) filter (where scope = 'all') as all_bots

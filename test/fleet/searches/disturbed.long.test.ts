@@ -1,3 +1,5 @@
+import { spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -5,7 +7,7 @@ import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { openStorage, type Storage } from '../../../src/storage/storage.ts';
-import { serviceLocal } from '../../cli/service-local.ts';
+import { BASIC_ENV, BIN, serviceLocal } from '../../cli/service-local.ts';
 import {
   startServer,
   startWorker,
@@ -79,36 +81,65 @@ spec:
   );
 }
 
-async function sweep(place: string, ...more: string[]) {
+const wordsOf = (place: string): string[] => {
   const out = join(directory, place);
-  const words = ['backtest', 'sweep', join(directory, 'bot.yaml'), ...GRID, '--out', out, '--json'];
-  const result = await serviceLocal([...words, ...more], {
-    env: {
-      SERVICE_LOCAL_HOME: join(directory, `home-${place}`),
-      SERVICE_LOCAL_SERVER_URL: server.url,
-      SERVICE_LOCAL_TOKEN: token,
-    },
-  });
+  return ['backtest', 'sweep', join(directory, 'bot.yaml'), ...GRID, '--out', out, '--json'];
+};
+
+const envOf = (place: string) => ({
+  SERVICE_LOCAL_HOME: join(directory, `home-${place}`),
+  SERVICE_LOCAL_SERVER_URL: server.url,
+  SERVICE_LOCAL_TOKEN: token,
+});
+
+async function sweep(place: string, ...more: string[]) {
+  const result = await serviceLocal([...wordsOf(place), ...more], { env: envOf(place) });
   expect(result, result.stderr).toMatchObject({ code: 0 });
   const { lock, ...document } = JSON.parse(result.stdout) as Record<string, unknown>;
   expect(lock).toBeDefined();
-  return { document, rows: await readFile(join(out, 'trials.csv'), 'utf8') };
+  return { document, rows: await readFile(join(directory, place, 'trials.csv'), 'utf8') };
 }
 
+/** Starts a sweep on the server that does not run to its end. */
+function begin(): ChildProcess {
+  return spawn(process.execPath, [BIN, ...wordsOf('there'), '--on', 'server'], {
+    env: { ...BASIC_ENV, HOME: directory, ...envOf('there') },
+    stdio: 'ignore',
+  });
+}
+
+/** Resolves when this share of the trials is saved. */
+const whenDone = (share: number): Promise<void> =>
+  vi.waitFor(
+    async () => {
+      const log = join(directory, 'there', 'trials.ndjson');
+      const lines = existsSync(log) ? (await readFile(log, 'utf8')).split('\n').length : 0;
+      expect(lines).toBeGreaterThan(share * TRIALS);
+    },
+    { timeout: 600_000, interval: 200 },
+  );
+
+const searches = () => storage.read.selectFrom('searches').selectAll().execute();
+
+test('a killed command leaves its search to the next one, and Ctrl-C ends it on the server', async () => {
+  const killed = begin();
+  await whenDone(0.02);
+  killed.kill('SIGKILL');
+  await once(killed, 'exit');
+  const [left] = await searches();
+  const interrupted = begin();
+  await whenDone(0.04);
+  expect(await searches()).toMatchObject([{ search_id: left!.search_id }]);
+  interrupted.kill('SIGINT');
+  expect(await once(interrupted, 'exit')).toEqual([130, null]);
+  expect(await searches()).toEqual([]);
+});
+
 test('a killed worker, a paused one and a restart of PostgreSQL change no row of a sweep', async () => {
-  const log = join(directory, 'there', 'trials.ndjson');
-  const whenDone = (share: number): Promise<void> =>
-    vi.waitFor(
-      async () => {
-        const lines = existsSync(log) ? (await readFile(log, 'utf8')).split('\n').length : 0;
-        expect(lines).toBeGreaterThan(share * TRIALS);
-      },
-      { timeout: 600_000, interval: 200 },
-    );
   const disturb = async (): Promise<void> => {
-    await whenDone(0.05);
-    await workers[0]!.kill();
     await whenDone(0.1);
+    await workers[0]!.kill();
+    await whenDone(0.15);
     process.kill(workers[1]!.pid, 'SIGSTOP');
     const paused = wait(PAUSE_MS).then(() => process.kill(workers[1]!.pid, 'SIGCONT'));
     await whenDone(0.3);
