@@ -153,7 +153,7 @@ export const getBotSnapshot = defineRoute({
         .openapi('BotSnapshot'),
     ),
   },
-  errors: ['not_found'],
+  errors: ['not_found', 'archived'],
 });
 
 export const BotEvent = z
@@ -199,7 +199,7 @@ export const listBotEvents = defineRoute({
   operationId: 'listBotEvents',
   summary: 'Read the events of a bot',
   description:
-    'Returns events in the order in which they were recorded. Following `next_after_seq` returns every event exactly once, even while events are being added.',
+    'Returns events in the order in which they were recorded. Following `next_after_seq` returns every event exactly once, even while events are being added. A range that begins with archived events fails with `archived`.',
   request: {
     params: botPath,
     query: z.strictObject({
@@ -219,12 +219,17 @@ export const listBotEvents = defineRoute({
         .strictObject({
           items: z.array(BotEvent),
           head_seq: z.int().describe('Sequence number of the newest event in the log.'),
+          archived_seq: z
+            .int()
+            .describe(
+              'With `last`: the last archived event, if the answer lacks events up to it. Otherwise 0.',
+            ),
           next_after_seq: z.int().describe('`after_seq` of the next request.'),
         })
         .openapi('BotEvents'),
     ),
   },
-  errors: ['not_found'],
+  errors: ['not_found', 'archived'],
 });
 
 export const streamBotEvents = defineRoute({
@@ -252,5 +257,5 @@ export const streamBotEvents = defineRoute({
       content: { 'text/event-stream': { schema: z.string() } },
     },
   },
-  errors: ['not_found', 'rate_limited'],
+  errors: ['not_found', 'archived', 'rate_limited'],
 });

@@ -110,5 +110,5 @@ export const forkBot = defineRoute({
     }),
   },
   responses: { 200: jsonResponse('The session and its fork.', BotFork) },
-  errors: ['not_found', 'conflict', 'invalid_spec', 'overloaded'],
+  errors: ['not_found', 'archived', 'conflict', 'invalid_spec', 'overloaded'],
 });

@@ -51,6 +51,11 @@ const BotReplay = z
     hash: sha256.describe('Hash of that event.'),
     state: State.nullable(),
     state_hash: stateHash.nullable(),
+    archived_seq: z
+      .int()
+      .describe(
+        'The last archived event, from which the state was taken; 0 if no event is archived. Only `events verify` reads archived events.',
+      ),
     verified: z.boolean().describe('Whether every hash up to there is valid.'),
     fault,
   })
@@ -101,7 +106,7 @@ export const replayBot = defineRoute({
   operationId: 'replayBot',
   summary: 'Rebuild the state of a bot from its events, or re-run one of its paper sessions',
   description:
-    'Reads every event from the first and ignores snapshots. At an event that was changed, it stops and returns `fault`. With `run_id`, it runs the strategy of that session again over the recorded bars and returns the first order event that differs. Nothing is changed.',
+    'Reads every event that is not archived and ignores snapshots. At an event that was changed, it stops and returns `fault`. With `run_id`, it runs the strategy of that session again over the recorded bars and returns the first order event that differs. Nothing is changed.',
   request: {
     params: botPath,
     body: jsonBody(ReplayRequest, {
@@ -116,7 +121,7 @@ export const replayBot = defineRoute({
       z.union([BotReplay, RunReplay]),
     ),
   },
-  errors: ['not_found', 'conflict', 'overloaded'],
+  errors: ['not_found', 'archived', 'conflict', 'overloaded'],
 });
 
 const ParityRequest = z
@@ -187,5 +192,5 @@ export const compareBot = defineRoute({
     }),
   },
   responses: { 200: jsonResponse('The comparison, with the first difference.', BotParity) },
-  errors: ['not_found', 'conflict', 'invalid_spec', 'overloaded'],
+  errors: ['not_found', 'archived', 'conflict', 'invalid_spec', 'overloaded'],
 });

@@ -227,7 +227,7 @@ export const getValidationReport = defineRoute({
       },
     },
   },
-  errors: ['not_found', 'overloaded'],
+  errors: ['not_found', 'archived', 'overloaded'],
 });
 
 const Reports = z
@@ -335,5 +335,5 @@ export const freezeValidationReport = defineRoute({
     }),
   },
   responses: { 201: jsonResponse('The new version.', Report) },
-  errors: ['not_found', 'conflict', 'step_up_required', 'overloaded'],
+  errors: ['not_found', 'archived', 'conflict', 'step_up_required', 'overloaded'],
 });

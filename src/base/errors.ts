@@ -84,6 +84,11 @@ export const ERROR_TABLE = {
     meaning: 'no lease allows the action; `reason` states why',
   },
   not_found: { exit: 1, status: 404, meaning: 'the resource does not exist' },
+  archived: {
+    exit: 1,
+    status: 410,
+    meaning: 'the events are in an archive, which the message names',
+  },
   method_not_allowed: { exit: 1, status: 405, meaning: 'the path does not have this method' },
   conflict: { exit: 6, status: 409, meaning: 'the current state does not allow the action' },
   database_not_adopted: {

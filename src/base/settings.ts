@@ -67,6 +67,12 @@ const TABLE = {
     description: 'directory of imported market data',
     ...fileInHome('catalogue'),
   },
+  event_archive_dir: {
+    type: directory,
+    description: 'directory of archived events of bots',
+    files: 'user',
+    ...fileInHome('event-archive'),
+  },
   exchanges_file: {
     type: file,
     description: 'exchanges for live market data and production orders',

@@ -2,7 +2,7 @@ import type { BotDetail, getBotVersionFiles } from '../api/bots.ts';
 import { parseDocument } from '../bots/document.ts';
 import type { Client } from '../client/client.ts';
 import { ServiceError } from '../base/errors.ts';
-import { readEvents } from './bot-events.ts';
+import type { listBotEvents } from '../api/bot-state.ts';
 import type { BotFile } from './bots.ts';
 
 /** Fields of the payload of `chat.proposal` in use. */
@@ -45,13 +45,19 @@ export async function proposedFile(
 }
 
 const KIND = 'chat.proposal';
+/** Newest proposals among which one is searched; older ones are for former versions. */
+const MOST_SEARCHED = 1000;
 
 async function findProposal(
   server: Client,
   bot_ref: string,
   proposal_id: string,
 ): Promise<Proposed> {
-  for await (const { payload } of readEvents(server, bot_ref, { after_seq: 0, kind: KIND })) {
+  const { items } = await server.call<typeof listBotEvents>('get', '/bots/{bot_ref}/state/events', {
+    params: { bot_ref },
+    query: { kind: KIND, last: 'true', limit: MOST_SEARCHED },
+  });
+  for (const { payload } of items.toReversed()) {
     const proposal = payload as unknown as Proposed;
     if (proposal.proposal_id === proposal_id) return proposal;
   }

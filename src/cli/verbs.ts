@@ -10,6 +10,7 @@ const GROUPS = [
   'runs',
   'data',
   'server',
+  'events',
   'worker',
   'run',
   'login',

@@ -1,6 +1,6 @@
 import type { ChainHead } from '../base/hash-chain.ts';
 import { randomUUID } from 'node:crypto';
-import type { DialectAdapter } from 'kysely';
+import { sql, type DialectAdapter } from 'kysely';
 import { prepareBatchQuery } from '../storage/prepare-batch-query.ts';
 import { prepareChange } from '../storage/prepare-query.ts';
 import { prepareRowsQuery } from '../storage/prepare-rows-query.ts';
@@ -152,7 +152,8 @@ function buildRows(
     prev_hash = row.hash;
     return row;
   });
-  return { rows, head: { seq, hash: prev_hash, recorded_at } };
+  const { archived_seq } = before;
+  return { rows, head: { seq, hash: prev_hash, recorded_at, archived_seq } };
 }
 
 function clockEvents(before: TimedHead, now: number, events: readonly NewEvent[]): NewEvent[] {
@@ -192,14 +193,18 @@ function cachedHeads(tx: Db): Map<string, CachedHead> {
   return heads;
 }
 
-/** @returns false, without a change, if the log has another head than `before`. */
+/**
+ * @returns false, without a change, if the log has another head than `before`, or if its archive has
+ *   moved, so that events to which packed rows would refer may be gone.
+ */
 async function moveHead(
   tx: Db,
   bot_id: string,
-  before: ChainHead,
+  before: TimedHead,
   { seq, hash }: ChainHead,
 ): Promise<boolean> {
-  const place = { bot_id, before_seq: before.seq, before_hash: before.hash };
+  const { archived_seq } = before;
+  const place = { bot_id, before_seq: before.seq, before_hash: before.hash, archived_seq };
   return (await updateHead(tx, { ...place, seq, hash })) > 0;
 }
 
@@ -207,15 +212,25 @@ interface HeadMove extends ChainHead {
   readonly bot_id: string;
   readonly before_seq: number;
   readonly before_hash: string;
+  readonly archived_seq: number;
 }
 
-const updateHead = prepareChange((db, { bot_id, seq, hash, before_seq, before_hash }: HeadMove) =>
+const updateHead = prepareChange((db, { bot_id, seq, hash, ...before }: HeadMove) =>
   db
     .updateTable('bots')
     .set({ event_seq: seq, event_hash: hash })
     .where('bot_id', '=', bot_id)
-    .where('event_seq', '=', before_seq)
-    .where('event_hash', '=', before_hash),
+    .where('event_seq', '=', before.before_seq)
+    .where('event_hash', '=', before.before_hash)
+    .where(
+      (of) =>
+        of.fn.coalesce(
+          of.selectFrom('bot_event_heads').select('seq').where('bot_id', '=', bot_id),
+          sql<number>`0`,
+        ),
+      '=',
+      before.archived_seq,
+    ),
 );
 
 const updateHeads = prepareRowsQuery<ChainHead & Pick<BotEventsTable, 'bot_id'>>(
@@ -279,7 +294,7 @@ const insertValues = prepareBatchQuery(COLUMNS.length, (db, rows) =>
     ),
 );
 
-async function insertRows(tx: Db, rows: readonly BotEventsTable[]): Promise<void> {
+export async function insertRows(tx: Db, rows: readonly BotEventsTable[]): Promise<void> {
   await insertValues(
     tx,
     rows.map((row) => COLUMNS.map((name) => row[name])),

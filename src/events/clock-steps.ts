@@ -1,6 +1,7 @@
 import { sql } from 'kysely';
 import { CLOCK_TOLERANCE_MS } from '../storage/clock-tolerance.ts';
 import { prepareQuery } from '../storage/prepare-query.ts';
+import { archivedTimeError, readArchivedState } from './archive/archived-events.ts';
 import type { Db } from '../storage/tables.ts';
 import type { NewEvent } from './event.ts';
 
@@ -67,6 +68,7 @@ export interface SeqSpan {
  *
  * @param at milliseconds since the Unix epoch.
  * @param now the reader's clock; a later time was written with a fast clock.
+ * @throws ServiceError `archived` if that event is archived and not the last one that is.
  */
 export async function placeAt(
   db: Db,
@@ -75,9 +77,11 @@ export async function placeAt(
   head_seq: number,
 ): Promise<PlaceInTime> {
   if (at >= now) return { seq: head_seq, in_doubt: undefined };
-  const spans = await orderedSpans(db, bot_id, head_seq);
+  const archived = await readArchivedState(db, bot_id);
+  const archived_seq = archived?.seq ?? 0;
+  const spans = await orderedSpans(db, bot_id, { first_seq: archived_seq + 1, last_seq: head_seq });
   const future = now + CLOCK_TOLERANCE_MS;
-  let seq = 0;
+  let seq = archived_seq;
   let certain: number | undefined;
   let ahead: SeqSpan | undefined;
   for (const span of spans) {
@@ -90,28 +94,37 @@ export async function placeAt(
     if (next <= future) certain = last;
     else ahead = { first_seq: ahead?.first_seq ?? last + 1, last_seq: span.last_seq };
   }
+  if (archived !== undefined && seq === archived_seq && at < archived.last_recorded_at) {
+    throw await archivedTimeError(db, bot_id, at);
+  }
   const isAhead = certain === undefined || certain >= seq;
   return { seq, in_doubt: isAhead ? ahead : { first_seq: certain! + 1, last_seq: seq } };
 }
 
-/** Splits a log into ranges in which times never go back. */
-async function orderedSpans(db: Db, bot_id: string, head_seq: number): Promise<SeqSpan[]> {
-  const steps = await selectSteps(db, { bot_id, head_seq });
-  const starts = [1, ...steps.map(({ seq }) => seq)];
-  return starts.map((first_seq, i) => ({
-    first_seq,
-    last_seq: (starts[i + 1] ?? head_seq + 1) - 1,
+/** Splits a range into ranges in which times never go back. */
+async function orderedSpans(
+  db: Db,
+  bot_id: string,
+  { first_seq, last_seq }: SeqSpan,
+): Promise<SeqSpan[]> {
+  const steps = await selectSteps(db, { bot_id, first_seq, last_seq });
+  const starts = [first_seq, ...steps.map(({ seq }) => seq)];
+  return starts.map((start, i) => ({
+    first_seq: start,
+    last_seq: (starts[i + 1] ?? last_seq + 1) - 1,
   }));
 }
 
-const selectSteps = prepareQuery((db, { bot_id, head_seq }: { bot_id: string; head_seq: number }) =>
-  db
-    .selectFrom('bot_events')
-    .select('seq')
-    .where('bot_id', '=', bot_id)
-    .where('kind', '=', CLOCK_SET_BACK)
-    .where('seq', '<=', head_seq)
-    .orderBy('seq'),
+const selectSteps = prepareQuery(
+  (db, { bot_id, first_seq, last_seq }: SeqSpan & { readonly bot_id: string }) =>
+    db
+      .selectFrom('bot_events')
+      .select('seq')
+      .where('bot_id', '=', bot_id)
+      .where('kind', '=', CLOCK_SET_BACK)
+      .where('seq', '>', first_seq)
+      .where('seq', '<=', last_seq)
+      .orderBy('seq'),
 );
 
 /**

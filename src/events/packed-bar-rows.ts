@@ -18,6 +18,8 @@ export interface Packing {
   bot_no?: number;
   /** Last `session.state` event that is stored whole, by run. */
   readonly bases: Map<string, Base>;
+  /** Sequence numbers of events that must be stored whole, since packed rows refer to them. */
+  readonly whole?: ReadonlySet<number>;
 }
 
 /**
@@ -35,7 +37,7 @@ export async function storePackedBars(
   for (let i = 0; i < rows.length; i += 1) {
     const row = rows[i]!;
     const base = row.kind === BARS ? await baseOf(tx, row, packing.bases) : undefined;
-    const pair = base && pairAt(rows, i, base);
+    const pair = base && pairAt(rows, i, base, packing.whole);
     const bar = pair ?? (base && pack(row, undefined, base));
     if (bar === undefined) whole.push(row);
     else packed.push({ ...bar, base: bar.seq - base!.seq, bars: row.payload });
@@ -63,35 +65,46 @@ export async function storePackedBars(
 }
 
 /** Packs bars with the state that follows them directly, unless that is due to be stored whole. */
-function pairAt(rows: readonly BotEventsTable[], at: number, base: Base): PackedBar | undefined {
+function pairAt(
+  rows: readonly BotEventsTable[],
+  at: number,
+  base: Base,
+  whole: Packing['whole'],
+): PackedBar | undefined {
   const [bars, state] = [rows[at]!, rows[at + 1]];
-  const isState = state?.kind === STATE && state.run_id === bars.run_id;
+  const isState = state?.kind === STATE && state.run_id === bars.run_id && !whole?.has(state.seq);
   return isState && state.seq - base.seq <= MAX_DISTANCE ? pack(bars, state, base) : undefined;
 }
 
 async function baseOf(
   tx: Db,
-  { bot_id, run_id }: BotEventsTable,
+  { bot_id, run_id, seq: before_seq }: BotEventsTable,
   bases: Packing['bases'],
 ): Promise<Base | undefined> {
   if (run_id === null) return undefined;
   const known = bases.get(run_id);
   if (known !== undefined) return known;
-  const [base] = await selectBase(tx, { bot_id, run_id });
+  const [base] = await selectBase(tx, { bot_id, run_id, before_seq });
   if (base !== undefined) bases.set(run_id, base);
   return base;
 }
 
-const selectBase = prepareQuery(
-  (db, { bot_id, run_id }: { readonly bot_id: string; readonly run_id: string }) =>
-    db
-      .selectFrom('bot_events')
-      .select(['seq', 'version', 'run_id', 'payload'])
-      .where('bot_id', '=', bot_id)
-      .where('kind', '=', STATE)
-      .where('run_id', '=', run_id)
-      .orderBy('seq', 'desc')
-      .limit(1),
+interface BaseOf {
+  readonly bot_id: string;
+  readonly run_id: string;
+  readonly before_seq: number;
+}
+
+const selectBase = prepareQuery((db, { bot_id, run_id, before_seq }: BaseOf) =>
+  db
+    .selectFrom('bot_events')
+    .select(['seq', 'version', 'run_id', 'payload'])
+    .where('bot_id', '=', bot_id)
+    .where('kind', '=', STATE)
+    .where('seq', '<', before_seq)
+    .where('run_id', '=', run_id)
+    .orderBy('seq', 'desc')
+    .limit(1),
 );
 
 async function numberOf(tx: Db, bot_id: string): Promise<number> {
@@ -159,9 +172,10 @@ interface FoundRow {
   readonly base: string | null;
   readonly version: number | null;
   readonly run_id: string | null;
-  /** Hash of the event before, which is packed or not. */
+  /** Hash of the event before, which is packed, archived, or neither. */
   readonly hash_before: string | null;
   readonly packed_before: Buffer | null;
+  readonly archived_before: string | null;
 }
 
 /** Reads packed events in a range, as they were before they were packed, in order of `seq`. */
@@ -189,13 +203,14 @@ export async function readPackedBars(
 /** If the base or the bars are missing, the hashes of the events do not match. */
 function eventsOf(row: FoundRow, bot_id: string): readonly BotEventsTable[] {
   const { version, run_id, base, bars, hash_before, packed_before, hash, ...rest } = row;
+  const { archived_before, ...packed } = rest;
   const context = {
     bot_id,
     base: { version: version ?? 0, run_id, payload: base ?? '' },
     bars: bars ?? '',
-    prev_hash: hash_before ?? packed_before?.toString('hex') ?? '',
+    prev_hash: hash_before ?? packed_before?.toString('hex') ?? archived_before ?? '',
   };
-  return unpack({ ...rest, hash: hash.toString('hex') }, context);
+  return unpack({ ...packed, hash: hash.toString('hex') }, context);
 }
 
 type Place = Omit<PackedRange, 'run_id' | 'kinds'>;
@@ -258,9 +273,13 @@ function selectPacked(
         .onRef('packed_before.bot_no', '=', 'packed.bot_no')
         .on((eb) => eb('packed_before.seq', '=', before)),
     )
+    .leftJoin('bot_event_heads as archived', (join) =>
+      join.on('archived.bot_id', '=', bot_id).on((eb) => eb('archived.seq', '=', before)),
+    )
     .select(['packed.seq', 'packed.recorded_at', 'packed.state', 'packed.hash'])
     .select(['stored_bars.payload as bars', 'base.payload as base', 'base.version', 'base.run_id'])
     .select(['event_before.hash as hash_before', 'packed_before.hash as packed_before'])
+    .select('archived.hash as archived_before')
     .orderBy('packed.seq', order)
     .$castTo<FoundRow>();
 }

@@ -4,6 +4,11 @@ import { ServiceError } from '../base/errors.ts';
 import { prepareQuery } from '../storage/prepare-query.ts';
 import { prepareRowsQuery } from '../storage/prepare-rows-query.ts';
 import type { BotEventsTable, Db } from '../storage/tables.ts';
+import {
+  archivedEventError,
+  archivedRunError,
+  readArchiveHead,
+} from './archive/archived-events.ts';
 import { eventOf, type BotEvent } from './event.ts';
 import { readPackedBars } from './packed-bar-rows.ts';
 import { BARS, STATE } from './packed-bars.ts';
@@ -24,19 +29,34 @@ export interface EventsRequest {
 export interface EventsPage {
   readonly events: readonly BotEvent[];
   readonly head: ChainHead;
+  /**
+   * With `last`: the last archived event, if the page may lack events up to it; otherwise 0.
+   */
+  readonly archived_seq: number;
 }
 
-/** @throws ServiceError `not_found` if the bot does not exist. */
+/**
+ * @throws ServiceError `not_found` if the bot does not exist; `archived` if the range begins with
+ *   archived events, except with `last`.
+ */
 export async function readEvents(
   db: Db,
   bot_id: string,
   request: EventsRequest,
 ): Promise<EventsPage> {
-  const { rows, head } = await readRows(db, bot_id, request);
-  return { events: rows.map(eventOf), head };
+  const { rows, ...page } = await readRows(db, bot_id, request);
+  return { ...page, events: rows.map(eventOf) };
 }
 
-/** Reads stored rows, including rows that someone added after the head. */
+/** Stored rows, and the rest of an `EventsPage`. */
+export interface RowsPage extends Omit<EventsPage, 'events'> {
+  readonly rows: readonly BotEventsTable[];
+}
+
+/**
+ * Reads stored rows, including rows that someone added after the head.
+ * @throws ServiceError as `readEvents`
+ */
 export async function readRows(
   db: Db,
   bot_id: string,
@@ -48,16 +68,43 @@ export async function readRows(
     limit,
     last,
   }: EventsRequest,
-): Promise<{ readonly rows: readonly BotEventsTable[]; readonly head: ChainHead }> {
-  const whole = { bot_id, after_seq, until_seq, limit };
-  const range = run_id === undefined ? whole : await withinRun(db, whole, run_id);
+): Promise<RowsPage> {
+  const asked = { bot_id, after_seq, until_seq, limit };
+  const range = run_id === undefined ? asked : await withinRun(db, asked, run_id);
   const order = last ? 'desc' : 'asc';
   const found = await select(db, range, kinds, order);
   const { head_seq: seq, head_hash: hash } = found[0] ?? { head_seq: null, head_hash: null };
   if (seq === null || hash === null) throw unknownBot(bot_id);
   const head = { seq, hash };
-  const rows = found.filter(isEvent);
-  return { rows: await withPackedBars(db, { ...range, kinds }, order, rows, head), head };
+  const whole = found.filter(isEvent);
+  const rows = await withPackedBars(db, { ...range, kinds }, order, whole, head);
+  if (order === 'asc') {
+    if (!isGapless(rows, range)) await refuseArchivedRange(db, range);
+    return { rows, head, archived_seq: 0 };
+  }
+  const { seq: archived_seq } = await readArchiveHead(db, bot_id);
+  const later = rows.filter((row) => row.seq > archived_seq);
+  const isShort = later.length < limit && range.after_seq < archived_seq;
+  return { rows: later, head, archived_seq: isShort ? archived_seq : 0 };
+}
+
+/** Whether the rows are all events from the start of the range, so that none of them is archived. */
+function isGapless(rows: readonly BotEventsTable[], { after_seq }: Range): boolean {
+  return rows.length > 0 && rows.at(-1)!.seq === after_seq + rows.length;
+}
+
+/**
+ * Runs after the rows were read: the archive may have moved while they were read.
+ * @throws ServiceError `archived`
+ */
+async function refuseArchivedRange(
+  db: Db,
+  { bot_id, after_seq, until_seq, run_id }: Range,
+): Promise<void> {
+  const archived = await readArchiveHead(db, bot_id);
+  if (archived.seq === 0 || until_seq <= after_seq) return;
+  if (after_seq === UNKNOWN_RUN) throw await archivedRunError(db, bot_id, run_id!);
+  if (after_seq < archived.seq) throw await archivedEventError(db, bot_id, after_seq + 1);
 }
 
 /**
@@ -97,13 +144,16 @@ interface Range {
   readonly run_id?: string;
 }
 
+/** Start of the range of a run whose first event is not in the database. */
+const UNKNOWN_RUN = Number.MAX_SAFE_INTEGER - 1;
+
 /** Narrows the range to the run; events of other runs may lie in between. */
 async function withinRun(db: Db, range: Range, run_id: string): Promise<Range> {
   const ends = new Map((await selectEnds(db, { run_id })).map(({ kind, seq }) => [kind, seq]));
   return {
     ...range,
     run_id,
-    after_seq: Math.max(range.after_seq, (ends.get('run.queued') ?? Number.MAX_SAFE_INTEGER) - 1),
+    after_seq: Math.max(range.after_seq, (ends.get('run.queued') ?? UNKNOWN_RUN + 1) - 1),
     until_seq: Math.min(range.until_seq, ends.get('run.ended') ?? range.until_seq),
   };
 }
@@ -198,17 +248,43 @@ function withHead(db: Db, bot_id: string, events: AliasedExpression<BotEventsTab
     .orderBy('event.seq');
 }
 
+/**
+ * Reads the hash of an event, which may be the last archived one.
+ *
+ * @returns undefined if the log has no such event.
+ * @throws ServiceError `archived` for an earlier event.
+ */
+export async function readLink(
+  db: Db,
+  bot_id: string,
+  seq: number,
+): Promise<ChainHead | undefined> {
+  const archived = await readArchiveHead(db, bot_id);
+  if (archived.seq === seq) return seq === 0 ? undefined : archived;
+  const one = { after_seq: seq - 1, until_seq: seq, limit: 1 };
+  const [row] = (await readRows(db, bot_id, one)).rows;
+  return row && { seq: row.seq, hash: row.hash };
+}
+
 /** The last event of a log, and its recording time. */
 export interface TimedHead extends ChainHead {
   /** 0 before the first event. */
   readonly recorded_at: number;
+  /** The last archived event; 0 if none is archived. */
+  readonly archived_seq: number;
 }
 
 /** @throws ServiceError `not_found` if the bot does not exist. */
 export async function readHead(db: Db, bot_id: string): Promise<TimedHead> {
   const [head] = await selectHead(db, { bot_id });
   if (head === undefined) throw unknownBot(bot_id);
-  return { ...head, recorded_at: head.recorded_at ?? 0 };
+  return timedHead(head);
+}
+
+function timedHead<Head extends { [Key in 'recorded_at' | 'archived_seq']: number | null }>(
+  head: Head,
+) {
+  return { ...head, recorded_at: head.recorded_at ?? 0, archived_seq: head.archived_seq ?? 0 };
 }
 
 const selectHead = prepareQuery((db, { bot_id }: { readonly bot_id: string }) =>
@@ -223,6 +299,8 @@ const selectHead = prepareQuery((db, { bot_id }: { readonly bot_id: string }) =>
         .onRef('packed.bot_no', '=', 'bot_numbers.bot_no')
         .onRef('packed.seq', '=', 'bots.event_seq'),
     )
+    .leftJoin('bot_event_heads as archived', 'archived.bot_id', 'bots.bot_id')
+    .select('archived.seq as archived_seq')
     .select(['bots.event_seq as seq', 'bots.event_hash as hash'])
     .select(({ fn }) => fn.coalesce('last.recorded_at', 'packed.recorded_at').as('recorded_at'))
     .where('bots.bot_id', '=', bot_id),
@@ -237,7 +315,7 @@ export async function readHeads(
     db,
     bot_ids.map((bot_id) => ({ bot_id })),
   );
-  return heads.map((head) => ({ ...head, recorded_at: head.recorded_at ?? 0 }));
+  return heads.map(timedHead);
 }
 
 const selectHeads = prepareRowsQuery({ bot_id: 'text' }, (db, given) =>
@@ -253,6 +331,8 @@ const selectHeads = prepareRowsQuery({ bot_id: 'text' }, (db, given) =>
         .onRef('packed.bot_no', '=', 'bot_numbers.bot_no')
         .onRef('packed.seq', '=', 'bots.event_seq'),
     )
+    .leftJoin('bot_event_heads as archived', 'archived.bot_id', 'bots.bot_id')
+    .select('archived.seq as archived_seq')
     .select(['bots.bot_id', 'bots.event_seq as seq', 'bots.event_hash as hash'])
     .select(({ fn }) => fn.coalesce('last.recorded_at', 'packed.recorded_at').as('recorded_at')),
 );

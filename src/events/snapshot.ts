@@ -2,6 +2,11 @@ import { ServiceError } from '../base/errors.ts';
 import { prepareQuery } from '../storage/prepare-query.ts';
 import type { BotSnapshotsTable, Db } from '../storage/tables.ts';
 import { placeAt, type PlaceInTime, type SeqSpan } from './clock-steps.ts';
+import {
+  archivedEventError,
+  readArchivedState,
+  readArchiveHead,
+} from './archive/archived-events.ts';
 import { readEvents, readHead, unknownBot } from './read-events.ts';
 import { digestOf, foldState, STATE_KINDS, type BotState } from './bot-state.ts';
 
@@ -27,11 +32,23 @@ export interface StateAt {
 
 /**
  * The state of a bot at a moment, computed from the last snapshot before it and later events.
- * @throws ServiceError `not_found` if the bot or the event does not exist at that moment.
+ * @throws ServiceError `not_found` if the bot or the event does not exist at that moment; `archived`.
  */
 export async function stateAt(db: Db, bot_id: string, moment: Moment): Promise<StateAt> {
+  try {
+    return await computeState(db, bot_id, moment);
+  } catch (error) {
+    if (!(error instanceof ServiceError) || error.code !== 'archived') throw error;
+    // Events may have been archived after their snapshot was read.
+    return computeState(db, bot_id, moment);
+  }
+}
+
+async function computeState(db: Db, bot_id: string, moment: Moment): Promise<StateAt> {
   const { seq, head_seq, in_doubt } = await seqAt(db, bot_id, moment);
-  const [snapshot] = await selectSnapshot(db, { bot_id, seq });
+  const [own] = await selectSnapshot(db, { bot_id, seq });
+  // The snapshots of archived events are gone; the archive has the state after the last of them.
+  const snapshot = own ?? (await readArchivedState(db, bot_id));
   let state = snapshot && (JSON.parse(snapshot.state) as BotState);
   let after_seq = snapshot?.seq ?? 0;
   for (;;) {
@@ -74,7 +91,8 @@ const insertSnapshot = prepareQuery((db, row: BotSnapshotsTable) =>
 
 /**
  * The last event at a moment.
- * @throws ServiceError `not_found` if the log has no such event.
+ * @throws ServiceError `not_found` if the log has no such event; `archived` if it is archived, except
+ *   for the last archived event.
  */
 export async function seqAt(
   db: Db,
@@ -91,7 +109,11 @@ export async function seqAt(
       remedy: 'Choose a time after the bot was created.',
     });
   }
-  if (moment.seq >= 1 && moment.seq <= head_seq) return { seq: moment.seq, ...certain };
+  if (moment.seq >= 1 && moment.seq <= head_seq) {
+    const archived = await readArchiveHead(db, bot_id);
+    if (moment.seq < archived.seq) throw await archivedEventError(db, bot_id, moment.seq);
+    return { seq: moment.seq, ...certain };
+  }
   throw new ServiceError('not_found', `bot ${bot_id} has no event ${moment.seq}`, {
     remedy: `Choose a sequence number from 1 to ${head_seq}.`,
   });

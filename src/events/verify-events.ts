@@ -2,12 +2,13 @@ import { type ChainHead, GENESIS, endFault, entryFault } from '../base/hash-chai
 import { setImmediate } from 'node:timers/promises';
 import type { BotSnapshotsTable, Db } from '../storage/tables.ts';
 import { eventOf, hashOf, type EventFault } from './event.ts';
+import { readArchivedState } from './archive/archived-events.ts';
 import { hasPackedBeyondHead } from './packed-bar-rows.ts';
 import { readRows } from './read-events.ts';
 import { seqAt, type Moment } from './snapshot.ts';
 import { changesState, digestOf, foldState, type BotState } from './bot-state.ts';
 
-/** Result of reading every event of a log without relying on snapshots. */
+/** Result of reading every event of a log in the database without relying on snapshots. */
 export interface VerifiedLog {
   readonly head: ChainHead;
   /** State after that event; undefined if none exists. */
@@ -15,15 +16,17 @@ export interface VerifiedLog {
   readonly state_hash: string | undefined;
   /** Undefined if the log is intact. */
   readonly fault: EventFault | undefined;
+  /** The last archived event, from which the state was taken; 0 if none is archived. */
+  readonly archived_seq: number;
 }
 
 const PAGE = 1000;
 
 /**
- * Reads the log of a bot from its first event to a moment, checks that no event was altered, removed,
- * added or reordered, and computes the state. It yields to other work after each page.
+ * Reads the log of a bot from its first event that is not archived to a moment, checks that no event was
+ * altered, removed, added or reordered, and computes the state. It yields to other work after each page.
  *
- * @throws ServiceError `not_found` if the bot or the event does not exist.
+ * @throws ServiceError `not_found` if the bot or the event does not exist; `archived`.
  */
 export async function verifyEvents(
   db: Db,
@@ -31,13 +34,15 @@ export async function verifyEvents(
   moment: Moment = 'head',
 ): Promise<VerifiedLog> {
   const until_seq = moment === 'head' ? undefined : (await seqAt(db, bot_id, moment)).seq;
-  let last: ChainHead = GENESIS;
-  let state: BotState | undefined;
+  const archived = await readArchivedState(db, bot_id);
+  let last: ChainHead = archived ? { seq: archived.seq, hash: archived.hash } : GENESIS;
+  let state = archived && (JSON.parse(archived.state) as BotState | undefined);
   const conclude = (fault?: EventFault): VerifiedLog => ({
     head: last,
     state,
     state_hash: state && digestOf(state).hash,
     fault,
+    archived_seq: archived?.seq ?? 0,
   });
   for (;;) {
     const range = { after_seq: last.seq, until_seq, limit: PAGE };

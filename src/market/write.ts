@@ -3,8 +3,15 @@ import { doublesOf, CHUNK_ROWS, quoteText, withDuckDB } from './duckdb.ts';
 
 /** Columns of equal length, by name. */
 export type ParquetColumns<Name extends string> = Readonly<
-  Record<Name, Float64Array | readonly string[]>
+  Record<Name, Float64Array | readonly (string | null)[]>
 >;
+
+export interface ParquetOptions<Name extends string> {
+  /** Columns of whole numbers up to 2⁵³, which are written as 64-bit integers. */
+  readonly integers?: readonly Name[];
+  /** Default: `snappy`, which is faster but larger. */
+  readonly compression?: 'snappy' | 'zstd';
+}
 
 /**
  * Writes a durable Parquet file of doubles and texts. `time` and columns whose names end in `_time`, ms
@@ -17,12 +24,16 @@ export async function writeParquet<Name extends string>(
   path: string,
   columns: ParquetColumns<Name>,
   names: readonly Name[],
+  { integers = [], compression = 'snappy' }: ParquetOptions<Name> = {},
 ): Promise<void> {
   const { DOUBLE, VARCHAR, DuckDBTableFunction } = await import('@duckdb/node-api');
   const count = columns[names[0]!].length;
   const times = names.filter((name) => name === 'time' || name.endsWith('_time'));
-  const timestamps = times.map((name) => `epoch_ms(${name}::BIGINT) AS ${name}`);
-  const rows = times.length === 0 ? '*' : `* REPLACE (${timestamps.join(', ')})`;
+  const typed = [
+    ...times.map((name) => `epoch_ms(${name}::BIGINT) AS ${name}`),
+    ...integers.map((name) => `${name}::BIGINT AS ${name}`),
+  ];
+  const rows = typed.length === 0 ? '*' : `* REPLACE (${typed.join(', ')})`;
   let written = 0;
   const source = DuckDBTableFunction.create({
     name: 'source',
@@ -50,7 +61,7 @@ export async function writeParquet<Name extends string>(
     await connection.run(
       `COPY (SELECT ${rows} FROM source()) ` +
         // Version 2 of the format encodes doubles byte by byte: half the size and time.
-        `TO ${quoteText(path)} (FORMAT parquet, PARQUET_VERSION v2, COMPRESSION snappy)`,
+        `TO ${quoteText(path)} (FORMAT parquet, PARQUET_VERSION v2, COMPRESSION ${compression})`,
     );
   });
   const file = await open(path, 'r+');

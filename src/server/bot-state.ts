@@ -25,7 +25,7 @@ export function addBotState(app: App, services: Services): void {
     const bot_id = await getBotId(read, c.req.valid('param').bot_ref);
     const { kind, last, ...range } = c.req.valid('query');
     const wanted = { ...range, last: last === 'true', kinds: kindsOf(kind) };
-    const { events, head } = await readEvents(read, bot_id, wanted);
+    const { events, head, archived_seq } = await readEvents(read, bot_id, wanted);
     const { after_seq, until_seq = head.seq, limit } = range;
     // A page that is not full covers the whole range, even if the range ends with events of other kinds.
     const next =
@@ -33,7 +33,12 @@ export function addBotState(app: App, services: Services): void {
         ? events.at(-1)!.seq
         : Math.max(after_seq, Math.min(until_seq, head.seq));
     return c.json(
-      { items: events.map(serializeEvent), head_seq: head.seq, next_after_seq: next },
+      {
+        items: events.map(serializeEvent),
+        head_seq: head.seq,
+        archived_seq,
+        next_after_seq: next,
+      },
       200,
     );
   });
@@ -46,6 +51,8 @@ export function addBotState(app: App, services: Services): void {
       kinds: kindsOf(kind),
       run_id,
     };
+    // An error that occurs later could only end the stream.
+    await readEvents(read, bot_id, { ...from, limit: 1 });
     return followEvents(c, services, bot_id, from);
   });
 }

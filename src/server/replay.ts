@@ -16,7 +16,7 @@ export function addReplay(app: App, { tasks }: Services): void {
       return c.json(await replayRun(tasks, bot_ref, run_id), 200);
     }
     const bot_id = await getBotId(read, bot_ref);
-    const { head, state, state_hash, fault } = await verifyEvents(
+    const { head, state, state_hash, fault, archived_seq } = await verifyEvents(
       read,
       bot_id,
       momentOf(until_seq, until, tasks.clock()),
@@ -24,6 +24,7 @@ export function addReplay(app: App, { tasks }: Services): void {
     return c.json(
       {
         ...head,
+        archived_seq,
         state: state ? serializeState(state) : null,
         state_hash: state_hash ?? null,
         verified: fault === undefined,

@@ -15,6 +15,7 @@ export const CONTRACT_STEPS: Readonly<Record<string, string>> = {
   'license use': 'earlier versions would issue leases without their product and binding',
   'narrowed tokens': 'earlier versions would accept narrowed tokens for everything',
   'packed bars': 'earlier versions cannot read the events of packed rows',
+  'event archives': 'earlier versions would report archived events as missing',
   'trial ledger': 'earlier versions would run backtests that the ledger does not count',
 };
 

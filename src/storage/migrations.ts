@@ -900,4 +900,30 @@ export const MIGRATIONS: readonly Migration[] = [
       `alter table runners add column version text`,
     ],
   },
+  {
+    name: 'event archives',
+    statements: [
+      `create table bot_event_heads (
+        bot_id text primary key references bots (bot_id),
+        seq bigint not null check (seq > 0),
+        hash text not null
+      )`,
+      `create table bot_event_archives (
+        bot_id text not null references bots (bot_id),
+        first_seq bigint not null,
+        last_seq bigint not null check (last_seq >= first_seq),
+        month text not null,
+        prev_hash text not null,
+        hash text not null,
+        last_recorded_at bigint not null,
+        state text not null,
+        state_hash text not null,
+        file text not null,
+        file_bytes bigint not null,
+        file_sha256 text not null,
+        archived_at bigint not null,
+        primary key (bot_id, first_seq)
+      )`,
+    ],
+  },
 ];

@@ -38,6 +38,8 @@ export interface Tables {
   packed_bars: PackedBarsTable;
   stored_bars: StoredBarsTable;
   bot_snapshots: BotSnapshotsTable;
+  bot_event_heads: BotEventHeadsTable;
+  bot_event_archives: BotEventArchivesTable;
   idempotency_keys: IdempotencyKeysTable;
   bot_deployments: BotDeploymentsTable;
   tasks: TasksTable;
@@ -457,6 +459,35 @@ export interface BotSnapshotsTable {
   state: string;
   /** SHA-256 of `state`. */
   state_hash: string;
+}
+
+/** The last archived event of each bot that has archived events. Later events are in `bot_events`. */
+export interface BotEventHeadsTable {
+  bot_id: string;
+  seq: number;
+  hash: string;
+}
+
+/** A file with consecutive events of one month; see `src/events/archive`. */
+export interface BotEventArchivesTable {
+  bot_id: string;
+  first_seq: number;
+  last_seq: number;
+  /** UTC month in which the events were recorded, such as `2026-01`. */
+  month: string;
+  /** Hash of the event before the first. */
+  prev_hash: string;
+  /** Hash of the last event. */
+  hash: string;
+  last_recorded_at: number;
+  /** State of the bot after the last event, as in `bot_snapshots`, and its hash. */
+  state: string;
+  state_hash: string;
+  /** Path of the file below the directory of archives, with slashes. */
+  file: string;
+  file_bytes: number;
+  file_sha256: string;
+  archived_at: number;
 }
 
 /** Responses to requests with an `Idempotency-Key`, which a repeated request returns again. */

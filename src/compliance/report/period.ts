@@ -1,5 +1,5 @@
 import { ServiceError } from '../../base/errors.ts';
-import { readRows } from '../../events/read-events.ts';
+import { readLink } from '../../events/read-events.ts';
 import { seqAt } from '../../events/snapshot.ts';
 import type { Db } from '../../storage/tables.ts';
 
@@ -70,7 +70,5 @@ async function findLastSeq(db: Db, bot_id: string, time: number): Promise<number
 
 /** Finds the last event of a range, whose hash fixes all earlier events; undefined without events. */
 export async function findHead(db: Db, bot_id: string, { through_seq }: SeqRange) {
-  const last = { after_seq: through_seq - 1, until_seq: through_seq, limit: 1 };
-  const [row] = (await readRows(db, bot_id, last)).rows;
-  return row && { seq: row.seq, hash: row.hash };
+  return readLink(db, bot_id, through_seq);
 }

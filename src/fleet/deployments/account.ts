@@ -8,6 +8,7 @@ import type { Claim } from '../tasks/claim.ts';
 import { openAfterSession, readSession } from '../tasks/session-record.ts';
 import { stepOf } from '../../trading/session-events.ts';
 import { openingFrom, openingProblems, type AccountRules } from '../../trading/opening.ts';
+import { refuseArchived } from '../../events/archive/archived-events.ts';
 import { readRows } from '../../events/read-events.ts';
 import type { SessionState } from '../../events/session-state.ts';
 import { parseOpening, type ProductionPlan } from './production-plan.ts';
@@ -99,12 +100,14 @@ async function lastCloses(
   const isDone = (): boolean => symbols.every((symbol) => closes.has(symbol));
   for (let before = Number.MAX_SAFE_INTEGER; !isDone();) {
     const range = { after_seq: 0, until_seq: before - 1, kinds: ['data.bars'], run_id: task_id };
-    const { rows } = await readRows(tx, bot_id, { ...range, limit: STEPS_AT_ONCE, last: true });
+    const page = await readRows(tx, bot_id, { ...range, limit: STEPS_AT_ONCE, last: true });
+    const { rows, archived_seq } = page;
     for (const { payload } of rows.toReversed()) {
       for (const [symbol, { close }] of Object.entries(stepOf(payload).bars)) {
         if (!closes.has(symbol)) closes.set(symbol, close);
       }
     }
+    if (!isDone() && archived_seq > 0) await refuseArchived(tx, bot_id, archived_seq);
     if (rows.length < STEPS_AT_ONCE) break;
     before = rows[0]!.seq;
   }

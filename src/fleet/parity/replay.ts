@@ -5,7 +5,7 @@ import { getRunnableVersion } from '../registry/versions.ts';
 import { readChangedSpec, type SpecChanges } from '../../bots/hosted.ts';
 import { ServiceError } from '../../base/errors.ts';
 import type { EventFault } from '../../events/event.ts';
-import { readRows } from '../../events/read-events.ts';
+import { readLink, readRows } from '../../events/read-events.ts';
 import type { Db, TradingSessionsTable } from '../../storage/tables.ts';
 import { isLiveSession, type PaperInput } from '../tasks/paper.ts';
 import { getTask, type Task, type TaskService } from '../tasks/tasks.ts';
@@ -220,10 +220,7 @@ async function subjectOf(
 }
 
 async function headBefore(db: Db, bot_id: string, first_seq: number): Promise<ChainHead> {
-  const before = { after_seq: first_seq - 2, until_seq: first_seq - 1, limit: 1 };
-  const { rows } = await readRows(db, bot_id, before);
-  const [row] = rows;
-  return row ? { seq: row.seq, hash: row.hash } : GENESIS;
+  return (await readLink(db, bot_id, first_seq - 1)) ?? GENESIS;
 }
 
 /** Rows per query, so that other queries are not held up. */

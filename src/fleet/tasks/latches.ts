@@ -23,6 +23,8 @@ export interface ExecutionLatch {
   readonly active: boolean;
 }
 
+/** Kind of the event that records a latch. */
+export const LATCHED = 'account.latched';
 /** Kind of the event that lifts all latches of a bot. */
 export const RE_ENABLED = 'control.re_enabled';
 
@@ -34,7 +36,7 @@ export async function listLatches(tx: Db, bot_id: string): Promise<readonly Exec
     .select(['event.seq', 'event.run_id', 'event.recorded_at', 'event.payload'])
     .select('deployment.ended_at')
     .where('event.bot_id', '=', bot_id)
-    .where('event.kind', '=', 'account.latched')
+    .where('event.kind', '=', LATCHED)
     .where('event.seq', '>', (is) =>
       is
         .selectFrom('bot_events')

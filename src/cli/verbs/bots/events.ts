@@ -38,7 +38,7 @@ export const verb = defineServerVerb({
   ],
   async run(server, { bot: bot_ref }, { afterSeq, kind: kinds, run: run_id, follow }, context) {
     const wanted = { kind: kinds.length > 0 ? kinds.join(',') : undefined, run_id };
-    const first = afterSeq ?? (await findStart(server, bot_ref, wanted));
+    const first = afterSeq ?? (await findStart(server, context, bot_ref, wanted));
     if (follow) {
       // Following by id, because the slug may move to another bot.
       const { id } = (await findBot(server, bot_ref)).answer;
@@ -73,12 +73,18 @@ interface Wanted {
 }
 
 /** Returns the sequence number before the last events. */
-async function findStart(server: Client, bot_ref: string, wanted: Wanted): Promise<number> {
-  const { items, head_seq } = await server.call<typeof listBotEvents>(
+async function findStart(
+  server: Client,
+  context: Context,
+  bot_ref: string,
+  wanted: Wanted,
+): Promise<number> {
+  const { items, head_seq, archived_seq } = await server.call<typeof listBotEvents>(
     'get',
     '/bots/{bot_ref}/state/events',
     { params: { bot_ref }, query: { ...wanted, last: 'true', limit: LAST } },
   );
+  if (archived_seq > 0) context.message(`Events 1 to ${archived_seq} are archived.`);
   return items.length === 0 ? head_seq : items[0]!.seq - 1;
 }
 

@@ -11,7 +11,7 @@ import { defineVerb, type Answer } from '../../verb.ts';
 export const verb = defineVerb({
   summary: 'rebuild the state of a bot from its events, or run a paper session again',
   description:
-    'Rebuilds the state of the bot from all its events, without snapshots, and checks the hash chain. Exits with code 1 and names the first bad event if an event was altered. With --run, runs the strategy of a paper session again over the recorded bars, and exits with code 1 at the first order event that differs.',
+    'Rebuilds the state of the bot from all its events that are not archived, without snapshots, and checks the hash chain. Exits with code 1 and names the first bad event if an event was altered. With --run, runs the strategy of a paper session again over the recorded bars, and exits with code 1 at the first order event that differs.',
   arguments: { bot: BOT_ARGUMENT },
   options: {
     untilSeq: { value: 'seq', description: 'stop after this event', parse: parseCount },
@@ -31,13 +31,16 @@ export const verb = defineVerb({
     const server = await connect(context);
     if (run !== undefined) return replayRun(server, bot, run);
     const replayed = await rebuildState(server, bot, { until_seq, until });
-    const { seq, state, state_hash, fault } = replayed;
+    const { seq, state, state_hash, fault, archived_seq } = replayed;
     return {
       data: replayed,
       show(out) {
         if (state !== null) showState(out, state);
         out.line();
         out.line(`After event ${seq}; state hash ${state_hash}`);
+        if (archived_seq > 0) {
+          out.line(`Events 1 to ${archived_seq} are archived; \`events verify\` reads them, too.`);
+        }
       },
       failure: fault ? tamperedError(bot, fault) : undefined,
     };

@@ -1,0 +1,86 @@
+import { rm } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { recordSession, startOf } from '../fleet/archive/recorded.ts';
+import { tradingDocument } from '../fleet/parity/play.ts';
+import { newTestApp, type TestApp } from '../server/in-process.ts';
+import { listen, type Listening } from '../server/listening.ts';
+import { inProcess } from './in-process.ts';
+import type { Result } from './service-local.ts';
+
+let server: TestApp;
+let listening: Listening;
+let env: Record<string, string>;
+let authorization: string;
+let home: string;
+
+beforeAll(async () => {
+  server = await newTestApp();
+  listening = await listen(server.app);
+  authorization = await server.bearer('read', 'write');
+  home = dirname(server.services.tasks.catalogueDir);
+  env = {
+    SERVICE_LOCAL_HOME: home,
+    SERVICE_LOCAL_SERVER_URL: listening.url,
+    SERVICE_LOCAL_TOKEN: authorization.replace('Bearer ', ''),
+  };
+  const document = tradingDocument('sma', 10);
+  const bot = await server.send('POST', '/bots', {
+    headers: { authorization },
+    body: { document },
+  });
+  const { storage } = server.services.identity;
+  const { id } = bot.body as { readonly id: string };
+  for (const month of ['2026-02', '2026-03']) {
+    await recordSession(storage, id, { run_id: month, at: startOf(month), bars: 40 });
+  }
+});
+
+afterAll(async () => {
+  listening.close();
+  await server.close();
+});
+
+const cli = (...words: string[]): Promise<Result> => inProcess(words, { env });
+
+test('archived events are named by reads, verified, and restored', async () => {
+  const { stdout } = await cli('events', 'archive', 'sma', '--before', '2026-03', '--json');
+  const { directory, files } = JSON.parse(stdout) as {
+    readonly directory: string;
+    readonly files: readonly { readonly month: string; readonly last_seq: number; file: string }[];
+  };
+  expect(directory).toBe(join(home, 'event-archive'));
+  expect(files.map(({ month }) => month)).toEqual(['2026-01', '2026-02']);
+  const { last_seq, file } = files[1]!;
+
+  for (const read of [
+    ['bots', 'events', 'sma', '--after-seq', '0'],
+    ['bots', 'snapshot', 'sma', '--at-seq', '2'],
+    ['bots', 'replay', 'sma', '--until-seq', '2'],
+  ]) {
+    const failed = await cli(...read, '--json');
+    expect({ read, code: failed.code }).toEqual({ read, code: 1 });
+    expect(failed.stdout + failed.stderr).toMatch(/"archived"[^]*2026-01/);
+  }
+  const path = '/bots/sma/state/events';
+  for (const one of [`${path}?after_seq=${last_seq - 1}`, `${path}/stream?after_seq=0`]) {
+    const answer = await server.send('GET', one, { headers: { authorization } });
+    expect(answer).toMatchObject({ status: 410, body: { code: 'archived' } });
+  }
+  const kept = await server.send('GET', `${path}?after_seq=${last_seq}&limit=1`, {
+    headers: { authorization },
+  });
+  expect(kept).toMatchObject({ status: 200, body: { items: [{ seq: last_seq + 1 }] } });
+  expect((await cli('bots', 'events', 'sma', '--kind', 'run.queued')).stderr).toContain(
+    `1 to ${last_seq} are archived`,
+  );
+  expect((await cli('bots', 'replay', 'sma')).stdout).toContain(`1 to ${last_seq} are archived`);
+
+  expect(await cli('events', 'verify')).toMatchObject({ code: 0 });
+  expect(await cli('events', 'restore', 'sma', '--month', '2026-02')).toMatchObject({ code: 0 });
+  expect(await cli('bots', 'events', 'sma', '--run', '2026-02')).toMatchObject({ code: 0 });
+  expect(await cli('events', 'archive', '--before', '2026-03')).toMatchObject({ code: 0 });
+  await rm(join(directory, file));
+  const faulty = await cli('events', 'verify', 'sma');
+  expect(faulty).toMatchObject({ code: 1, stdout: expect.stringContaining('file_missing') });
+});
