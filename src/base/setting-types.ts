@@ -37,6 +37,12 @@ export const count: SettingType<number> = {
   parse: (text) => (/^[1-9][0-9]{0,5}$/.test(text) ? Number(text) : undefined),
 };
 
+export const countOrNone: SettingType<number> = {
+  name: 'a whole number from 0',
+  placeholder: 'number',
+  parse: (text) => (/^(0|[1-9][0-9]{0,5})$/.test(text) ? Number(text) : undefined),
+};
+
 export const seconds: SettingType<number> = {
   name: 'a number of seconds from 0.001 to 86400',
   placeholder: 'seconds',

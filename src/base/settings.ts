@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import {
   boolean,
   count,
+  countOrNone,
   directory,
   file,
   host,
@@ -97,6 +98,13 @@ const TABLE = {
     description: 'other servers whose knowledge is searched, too',
     files: 'user',
     ...fileInHome('knowledge.yaml'),
+  },
+  task_file_days: {
+    type: countOrNone,
+    description:
+      'days after the end of a task after which the server deletes its files; 0 keeps them',
+    files: 'user',
+    default: 365,
   },
   workers: {
     type: count,

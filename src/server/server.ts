@@ -7,17 +7,10 @@ import { isSystemError } from '../base/system-errors.ts';
 import { hasAdministrators } from '../identity/administrators.ts';
 import type { Identity, IdentityStore, LeasePolicy } from '../identity/context.ts';
 import type { LicenseGate } from '../gate/gate.ts';
-import { purgeDevices } from '../identity/devices.ts';
 import { activeKey, registerSigner, usableSigner } from '../identity/signing-keys.ts';
-import { purgeKnownNetworks } from '../identity/failed-tries.ts';
-import { purgeChallenges } from '../identity/passkey-proof.ts';
 import { countersign, publishedEndorsement } from '../identity/endorsement.ts';
-import { eraseAnswers } from '../identity/renew-lease.ts';
-import { purgeSessions } from '../identity/login-sessions.ts';
-import { purgeStepUps } from '../identity/step-up.ts';
 import { loadSigner, type Signer } from '../identity/signing-key.ts';
 import { expiryWarnings, issuerFault, publishedTrust } from '../identity/published-trust.ts';
-import { clearAbandonedPassages } from '../research/knowledge/documents.ts';
 import { federationOf } from '../research/knowledge/federation.ts';
 import { readKnowledgeFile } from '../research/knowledge/knowledge-file.ts';
 import { openChat } from '../research/chat.ts';
@@ -25,7 +18,6 @@ import { answererOf } from '../research/providers.ts';
 import type { Settings } from '../base/settings.ts';
 import { openConfiguredStorage, describeStorage } from '../storage/storage-location.ts';
 import type { Storage } from '../storage/storage.ts';
-import type { Db } from '../storage/tables.ts';
 import { startAgentRunner } from './agents.ts';
 import { createApp } from './app.ts';
 import { proxiesOf } from './client-address.ts';
@@ -33,7 +25,7 @@ import { watchDatabase } from './database-watch.ts';
 import type { Log } from '../base/log.ts';
 import { openOwnGate } from './license.ts';
 import { createMetrics } from './metrics.ts';
-import { purgeIdempotencyKeys } from './idempotency.ts';
+import { startRetention } from './retention.ts';
 import type { App } from './services.ts';
 import { startOwnWork } from './work.ts';
 
@@ -56,18 +48,7 @@ const TIMEOUTS = {
   connectionsCheckingInterval: 5_000,
 };
 
-const PURGE_EVERY_MS = 10 * 60_000;
 const WARN_EVERY_MS = 24 * 3_600_000;
-
-const PURGES: readonly ((tx: Db, now: number) => Promise<void>)[] = [
-  eraseAnswers,
-  purgeDevices,
-  purgeIdempotencyKeys,
-  purgeSessions,
-  purgeChallenges,
-  purgeKnownNetworks,
-  purgeStepUps,
-];
 
 /**
  * Starts the server with the given settings and environment.
@@ -137,18 +118,14 @@ export async function startServer(
     const created = createApp(services);
     serve(created);
     const agents = startAgentRunner(created, services);
-    let purged = purge(identity, log);
-    const purging = setInterval(() => {
-      purged = purge(identity, log);
-    }, PURGE_EVERY_MS).unref();
+    const stopRetention = startRetention(identity, settings, log);
     const warning = setInterval(() => void warnAboutExpiry(identity, log), WARN_EVERY_MS).unref();
     await logStartup(storage, settings, env, origins, log);
     log.info(`listening on ${url}`);
     const stop = async (): Promise<void> => {
-      clearInterval(purging);
       clearInterval(warning);
       stopping.abort();
-      await Promise.all([agents.stop(), drain(), chat.stop(), work.stop(), purged]);
+      await Promise.all([agents.stop(), drain(), chat.stop(), work.stop(), stopRetention()]);
       await own.close();
       metrics.process.close();
       await endWatch?.();
@@ -310,18 +287,6 @@ async function logStartup(
   log.info(
     'there is no administrator yet: add one on this machine, with the same SERVICE_LOCAL_HOME or DATABASE_URL: `service-local identity administrators add NAME`',
   );
-}
-
-async function purge({ storage, clock }: Identity, log: Log): Promise<void> {
-  try {
-    await storage.write(async (tx) => {
-      for (const forget of PURGES) await forget(tx, clock());
-    });
-    await storage.eraseTraces();
-    await clearAbandonedPassages({ storage, clock });
-  } catch (error) {
-    log.warn({ err: error, msg: 'expired data could not be deleted' });
-  }
 }
 
 /** Tracks open responses. The returned function closes the server once all responses are sent. */

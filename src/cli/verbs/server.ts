@@ -19,6 +19,7 @@ export const verb = defineVerb({
     'clusters_file',
     'knowledge_file',
     'workers',
+    'task_file_days',
     'paper_sessions',
     'production_deployments',
     'strategy_timeout_seconds',

@@ -1,7 +1,6 @@
 /** Runs shards of searches in sandbox processes, one shard a process. */
 import { retry } from '../../base/backoff.ts';
 import { toErrorData } from '../../base/error-data.ts';
-import { HOUR } from '../../base/durations.ts';
 import { ServiceError } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
 import type { Trial } from '../../backtest/search/trial.ts';
@@ -11,13 +10,7 @@ import { HEARTBEAT_EVERY_MS, isStorageFault } from '../tasks/task-attempt.ts';
 import { SilenceWatch } from '../tasks/silence-watch.ts';
 import { hasEnded, newWorkerId, retire } from '../tasks/worker-id.ts';
 import { SandboxedTrials } from './sandboxed-trials.ts';
-import {
-  codeIsOff,
-  expireSearches,
-  readInput,
-  SEARCH_WRITE,
-  type SearchService,
-} from './searches.ts';
+import { codeIsOff, readInput, SEARCH_WRITE, type SearchService } from './searches.ts';
 import {
   claimShards,
   finishShard,
@@ -61,15 +54,9 @@ export class ShardRunner {
   constructor(service: SearchService, options: ShardRunnerOptions) {
     this.#service = service;
     this.#options = options;
-    const expire = (): void => {
-      expireSearches(service).catch((error: unknown) =>
-        options.log.warn({ err: error, msg: 'old searches cannot be deleted' }),
-      );
-    };
     this.#timers = [
       setInterval(() => this.wake(), POLL_EVERY_MS),
       setInterval(() => void this.#sendHeartbeats(), HEARTBEAT_EVERY_MS),
-      setInterval(expire, HOUR),
     ];
     this.wake();
   }

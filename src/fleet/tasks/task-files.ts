@@ -76,8 +76,38 @@ export async function readFile(db: Db, task_id: string, name: string): Promise<R
     return parts.pipe(file);
   }
   throw new ServiceError('not_found', `task ${task_id} has no file ${JSON.stringify(name)}`, {
-    remedy: `See \`service-local tasks get ${task_id}\`; a task has files once it has succeeded.`,
+    remedy: `See \`service-local tasks get ${task_id}\`; a task has files once it has succeeded, until \`task_file_days\` of the server have passed.`,
   });
+}
+
+/** Tasks whose files are deleted in one write, so that other writes wait only briefly. */
+const TASKS_AT_ONCE = 20;
+
+/**
+ * Deletes the files of tasks that ended by a time, ms since the Unix epoch. Files of conformance and
+ * stress tests stay as evidence.
+ */
+export async function deleteOldFiles(
+  { read, write }: Pick<Storage, 'read' | 'write'>,
+  endedBy: number,
+): Promise<void> {
+  for (;;) {
+    const old = await read
+      .selectFrom('task_files')
+      .innerJoin('tasks', 'tasks.task_id', 'task_files.task_id')
+      .select('tasks.task_id')
+      .distinct()
+      .where('place', '=', 0)
+      .where('ended_at', '<=', endedBy)
+      .where('kind', 'not in', ['conformance', 'stress'])
+      .limit(TASKS_AT_ONCE)
+      .execute();
+    if (old.length === 0) return;
+    const task_ids = old.map(({ task_id }) => task_id);
+    await write(async (tx) => {
+      await tx.deleteFrom('task_files').where('task_id', 'in', task_ids).execute();
+    });
+  }
 }
 
 async function* partsOf(db: Db, task_id: string, name: string): AsyncGenerator<Buffer, void> {
