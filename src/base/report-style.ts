@@ -140,7 +140,7 @@ tbody tr:last-child > * { border-bottom-color: transparent; }
 
 .sortable { white-space: nowrap; }
 .sortable thead th { position: sticky; top: 0; z-index: 1; padding: 0; background: var(--panel); }
-.sortable thead button { width: 100%; border: 0; border-radius: 0; padding: 0.375rem 0.75rem; background: none; color: inherit; font-weight: 550; text-align: inherit; white-space: nowrap; }
+.sortable thead button { width: 100%; border: 0; border-radius: 0; padding: 0.375rem 0.75rem; background: none; color: inherit; font-weight: 550; text-align: inherit; white-space: normal; }
 .sortable thead button:hover { color: var(--ink); }
 .sortable thead button:focus-visible { outline-offset: -2px; }
 .sortable thead button::after { content: '↕' / ''; margin-left: 0.375rem; opacity: 0.35; }

@@ -1,4 +1,4 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -21,8 +21,11 @@ import { renderReport } from '../../src/backtest/report/report.ts';
 import { renderFork } from '../../src/backtest/compare/render-fork.ts';
 import { renderSweepReport } from '../../src/backtest/report/sweep-report.ts';
 import { startChromium } from '../chromium.ts';
+import { inProcess } from '../cli/in-process.ts';
 import { isAtLength } from '../length.ts';
 import { syntheticIndicators, syntheticRun, syntheticSweep } from './report-fixture.ts';
+
+const EXAMPLES = join(import.meta.dirname, '../../examples');
 
 it('figures are readable and never minus zero', () => {
   expect(formatPercent(0.1234)).toBe('12.34%');
@@ -628,6 +631,50 @@ describe('in a browser', { timeout: 30_000 }, () => {
         notes: [HOSTILE],
       });
     };
+
+    /** The page of a command on a bot with a hostile name and hostile values of a parameter. */
+    const pageOfCommand = async (verb: string, options: readonly string[]): Promise<string> => {
+      const directory = await mkdtemp(join(tmpdir(), 'service-local-hostile-'));
+      const text = await readFile(join(EXAMPLES, 'sma-crossover.yaml'), 'utf8');
+      const spec = text
+        .replaceAll('./data/', `${EXAMPLES}/data/`)
+        .replace(/metadata: .*/, `metadata: { name: ${JSON.stringify(SHORT_HOSTILE)}, slug: x }`)
+        .replace(/strategy: .*/, 'strategy: { module: ./own.ts, params: {} }');
+      await writeFile(join(directory, 'bot.yaml'), spec);
+      await writeFile(join(directory, 'own.ts'), OWN_STRATEGY);
+      const words = ['backtest', verb, join(directory, 'bot.yaml'), '-p', 'mode', ...options];
+      const { code, stdout } = await inProcess([...words, '--out', directory, '--json']);
+      expect(code, stdout).toBe(0);
+      const source = await readFile(join(directory, 'report.html'), 'utf8');
+      await rm(directory, { recursive: true });
+      return source;
+    };
+    const SHORT_HOSTILE = `</script><img src=x onerror="window.hacked=1"><svg onload=hacked=1>'"`;
+    const OWN_STRATEGY = `import { choice, defineStrategy } from 'service-local/strategy';
+const hostile = ${JSON.stringify(SHORT_HOSTILE)};
+export default defineStrategy({
+  name: 'hostile',
+  description: hostile,
+  params: { mode: choice({ default: hostile, choices: [hostile, hostile + '2'] }) },
+  create: ({ instruments: [instrument], broker, params }) => ({
+    onBar() {
+      const day = params.mode === hostile ? 40 : 50;
+      broker.target(instrument, instrument.count % 100 < day ? 1 : 0);
+    },
+  }),
+});
+`;
+
+    it.each([
+      ['walk-forward', ['--train', '9y', '--test', '9y']],
+      ['robustness', ['--permutations', '1']],
+    ])('the page of %s treats names and values as text', async (verb, options) => {
+      await open(await pageOfCommand(verb, options));
+      expect(await page.evaluate(() => (window as { hacked?: unknown }).hacked)).toBeUndefined();
+      expect(await page.locator('img, svg[onload]').count()).toBe(0);
+      expect(await page.locator('h1').textContent()).toBe(SHORT_HOSTILE);
+      expect(await page.locator('main').textContent()).toContain(`${SHORT_HOSTILE}2`);
+    });
 
     it.each([
       ['backtest', hostileRun],

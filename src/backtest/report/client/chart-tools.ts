@@ -80,7 +80,7 @@ export function prepareCharts() {
         borderVisible: false,
         timeVisible: !data.dateOnly,
         tickMarkFormatter: tick,
-        tickMarkMaxCharacterLength: 6,
+        tickMarkMaxCharacterLength: 10,
         minBarSpacing: 0.01,
         fixLeftEdge: true,
         fixRightEdge: true,

@@ -19,7 +19,7 @@ export const verb = defineVerb({
     'Repeats a sweep over training windows, and runs the best parameters of each over the test ' +
     'window that follows it. Joins the tests into one run. After an interruption, the same command ' +
     'resumes the analysis. Writes walk_forward.json, windows.csv, trades.csv, trades.parquet, ' +
-    'events.ndjson, equity.parquet and report.html.',
+    'events.ndjson, equity.parquet, equity.csv and report.html.',
   arguments: {
     file: { description: 'bot file, YAML or JSON', complete: 'file' },
   },
