@@ -634,19 +634,19 @@ describe('in a browser', { timeout: 30_000 }, () => {
 
     /** The page of a command on a bot with a hostile name and hostile values of a parameter. */
     const pageOfCommand = async (verb: string, options: readonly string[]): Promise<string> => {
-      const directory = await mkdtemp(join(tmpdir(), 'service-local-hostile-'));
+      const folder = await mkdtemp(join(tmpdir(), 'service-local-hostile-'));
       const text = await readFile(join(EXAMPLES, 'sma-crossover.yaml'), 'utf8');
       const spec = text
         .replaceAll('./data/', `${EXAMPLES}/data/`)
         .replace(/metadata: .*/, `metadata: { name: ${JSON.stringify(SHORT_HOSTILE)}, slug: x }`)
         .replace(/strategy: .*/, 'strategy: { module: ./own.ts, params: {} }');
-      await writeFile(join(directory, 'bot.yaml'), spec);
-      await writeFile(join(directory, 'own.ts'), OWN_STRATEGY);
-      const words = ['backtest', verb, join(directory, 'bot.yaml'), '-p', 'mode', ...options];
-      const { code, stdout } = await inProcess([...words, '--out', directory, '--json']);
+      await writeFile(join(folder, 'bot.yaml'), spec);
+      await writeFile(join(folder, 'own.ts'), OWN_STRATEGY);
+      const words = ['backtest', verb, join(folder, 'bot.yaml'), '-p', 'mode', ...options];
+      const { code, stdout } = await inProcess([...words, '--out', folder, '--json']);
       expect(code, stdout).toBe(0);
-      const source = await readFile(join(directory, 'report.html'), 'utf8');
-      await rm(directory, { recursive: true });
+      const source = await readFile(join(folder, 'report.html'), 'utf8');
+      await rm(folder, { recursive: true });
       return source;
     };
     const SHORT_HOSTILE = `</script><img src=x onerror="window.hacked=1"><svg onload=hacked=1>'"`;
