@@ -254,6 +254,12 @@ const RunnerAnswer = z
       .nullable(),
     recorded: z.int().describe('Number of the last recorded batch.'),
     controls: RunnerControls,
+    traceparent: z
+      .string()
+      .optional()
+      .describe(
+        'Trace of the request that deployed the bot (W3C Trace Context), if the server exports traces.',
+      ),
   })
   .openapi('RunnerAnswer');
 

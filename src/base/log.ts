@@ -1,5 +1,6 @@
 import { pino, type Logger } from 'pino';
 import { printable } from './printable.ts';
+import { traceFields } from './tracing.ts';
 
 export type Log = Pick<Logger, 'debug' | 'info' | 'warn' | 'error'>;
 
@@ -29,6 +30,7 @@ export function createLog(write: (line: string) => void, json: boolean): Log {
     timestamp: pino.stdTimeFunctions.isoTime,
     formatters: { level: (level: string) => ({ level }) },
     serializers: { err: stackOf },
+    mixin: traceFields,
   };
   return pino(options, {
     write: (line: string) => write(redact(json ? line.trimEnd() : printable(lineForPeople(line)))),

@@ -4,6 +4,7 @@ import {
   RUNNER_PROTOCOL_HEADER,
   RUNNER_VERSION_HEADER,
 } from '../base/runner-protocol.ts';
+import { currentTraceparent } from '../base/tracing.ts';
 import type { reportRunner, RunnerAnswer, RunnerReport as Body } from '../api/runners.ts';
 import { createClient, type ClientOptions } from './client.ts';
 
@@ -63,11 +64,13 @@ export function connectAsRunner({
   };
   const client = createClient({ ...options, timeoutMs, authorize: () => `Bearer ${token()}` });
   return {
-    report: (deployment_id, body) =>
-      client.call<typeof reportRunner>('post', '/deployments/{deployment_id}/runner', {
+    report(deployment_id, body) {
+      const traceparent = currentTraceparent();
+      return client.call<typeof reportRunner>('post', '/deployments/{deployment_id}/runner', {
         params: { deployment_id },
-        headers,
+        headers: { ...headers, ...(traceparent !== null && { traceparent }) },
         body: body as Body,
-      }),
+      });
+    },
   };
 }

@@ -58,6 +58,7 @@ import { addRegistry } from './registry.ts';
 import { addReplay } from './replay.ts';
 import { addRisk } from './risk.ts';
 import { addResearch } from './research.ts';
+import { traceRequests } from './request-spans.ts';
 import { isSecure, refuseForeign } from './session-cookie.ts';
 import { addRunners } from './runners.ts';
 import { addSearches } from './searches.ts';
@@ -124,8 +125,10 @@ export function createApp(services: Services, timeoutMs = REQUEST_TIMEOUT_MS): A
     c.set('request_id', /^[\w.-]{1,64}$/.test(id) ? id : crypto.randomUUID());
     c.header('X-Request-Id', c.get('request_id'));
     for (const [name, value] of headers) c.header(name, value);
-    await next();
-    recordRequest(c, services, performance.now() - startedAt);
+    await traceRequests(c, async () => {
+      await next();
+      recordRequest(c, services, performance.now() - startedAt);
+    });
   });
   // Only authenticated callers may send large bodies.
   app.on('POST', DOCUMENTS_PATH, authenticate(addDocument, services));

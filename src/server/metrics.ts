@@ -1,4 +1,5 @@
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
+import type { PrometheusMetric } from '../base/telemetry-options.ts';
 import { identityFigures, type IdentityFigures } from '../identity/figures.ts';
 import type { IdentityStore } from '../identity/context.ts';
 import { cachedFigures } from './cached-figures.ts';
@@ -17,6 +18,7 @@ export interface Metrics {
   readonly requestSeconds: Histogram<'method' | 'route' | 'status'>;
   readonly process: ProcessMetrics;
   readonly text: () => Promise<string>;
+  readonly values: () => Promise<readonly PrometheusMetric[]>;
   readonly contentType: string;
 }
 
@@ -104,6 +106,10 @@ export function createMetrics({ storage, clock }: IdentityStore): Metrics {
     async text() {
       await process.refresh();
       return register.metrics();
+    },
+    async values() {
+      await process.refresh();
+      return register.getMetricsAsJSON();
     },
     contentType: register.contentType,
   };

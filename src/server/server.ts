@@ -15,6 +15,8 @@ import { federationOf } from '../research/knowledge/federation.ts';
 import { readKnowledgeFile } from '../research/knowledge/knowledge-file.ts';
 import { openChat } from '../research/chat.ts';
 import { answererOf } from '../research/providers.ts';
+import { startTelemetry } from '../base/telemetry.ts';
+import type { EndTelemetry } from '../base/telemetry-options.ts';
 import type { Settings } from '../base/settings.ts';
 import { openConfiguredStorage, describeStorage } from '../storage/storage-location.ts';
 import type { Storage } from '../storage/storage.ts';
@@ -68,6 +70,7 @@ export async function startServer(
   let server: Server | undefined;
   let gate: LicenseGate | undefined;
   let endWatch: (() => Promise<void>) | undefined;
+  let endTelemetry: EndTelemetry | undefined;
   try {
     const { promise: app, resolve: serve } = Promise.withResolvers<App>();
     server = createAdaptorServer({
@@ -83,6 +86,7 @@ export async function startServer(
     await warnAboutExpiry(identity, log);
     const origins = originsOf(settings, url, log);
     const metrics = createMetrics(identity);
+    endTelemetry = await startTelemetry({ env, role: 'server', log, metrics: metrics.values });
     endWatch = await watchDatabase(storage, metrics.process, log);
     const own = await openOwnGate(settings, env, log, metrics);
     gate = own;
@@ -129,6 +133,7 @@ export async function startServer(
       await own.close();
       metrics.process.close();
       await endWatch?.();
+      await endTelemetry?.();
       await storage.close();
     };
     return { url, stop };
@@ -136,6 +141,7 @@ export async function startServer(
     server?.close();
     await gate?.close();
     await endWatch?.();
+    await endTelemetry?.();
     await storage.close();
     throw error;
   }

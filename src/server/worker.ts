@@ -2,6 +2,7 @@ import { collectDefaultMetrics, Registry } from 'prom-client';
 import { ServiceError } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
 import { serveProbes, type ProbeAnswer } from '../base/probe-server.ts';
+import { startTelemetry } from '../base/telemetry.ts';
 import type { Settings } from '../base/settings.ts';
 import { tradingHold } from '../storage/database-identity.ts';
 import { openConfiguredStorage, describeStorage } from '../storage/storage-location.ts';
@@ -59,6 +60,11 @@ export async function startWorker(
     collectDefaultMetrics({ register });
     const metrics = createProcessMetrics(register, storage, Date.now);
     ends.push(metrics.close);
+    const values = async () => {
+      await metrics.refresh();
+      return register.getMetricsAsJSON();
+    };
+    ends.push(await startTelemetry({ env, role: 'worker', log, metrics: values }));
     ends.push(await watchDatabase(storage, metrics, log));
     const probes = await serveProbes(
       place,

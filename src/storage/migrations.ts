@@ -926,4 +926,8 @@ export const MIGRATIONS: readonly Migration[] = [
       )`,
     ],
   },
+  {
+    name: 'trace context',
+    statements: [`alter table tasks add column traceparent text`],
+  },
 ];

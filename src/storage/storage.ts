@@ -1,5 +1,6 @@
 import { Kysely, sql } from 'kysely';
 import type { ServiceError } from '../base/errors.ts';
+import { bindSpan } from '../base/tracing.ts';
 import { lockWrites } from './lock-writes.ts';
 import { migrate, schemaFault } from './migrate.ts';
 import { MIGRATIONS } from './migrations.ts';
@@ -132,7 +133,8 @@ function storageOn(
   return {
     kind,
     read: reader,
-    write: (work, options) => queue.write(work, options),
+    // The queue runs the work of several callers, whose spans must stay apart.
+    write: (work, options) => queue.write(bindSpan(work), options),
     async eraseTraces() {
       // SQLite commits synchronously, so that no write of this process is unfinished after this.
       await new Promise(setImmediate);

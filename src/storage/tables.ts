@@ -541,6 +541,8 @@ export interface TasksTable {
   heartbeat_at: number | null;
   /** Lowest level of workers that run it; see `src/fleet/tasks/task-levels.ts`. */
   needs_level: number;
+  /** W3C Trace Context of the request that queued it; null without tracing. */
+  traceparent: string | null;
   cancel_requested_at: number | null;
   created_by: string;
   created_at: number;

@@ -1,4 +1,4 @@
-import { readFile } from 'node:fs/promises';
+import { glob, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { VERBS } from '../../src/cli/verbs.ts';
@@ -48,6 +48,24 @@ describe('--version', () => {
       join(ROOT, 'package.json'),
     ]);
   });
+});
+
+it('only a configured collector makes a program load OpenTelemetry', async () => {
+  const importers = async (pattern: RegExp): Promise<string[]> => {
+    const found: string[] = [];
+    for await (const path of glob('{bin,daemon,src}/**/*.ts', { cwd: ROOT })) {
+      if (pattern.test(await readFile(join(ROOT, path), 'utf8'))) found.push(path);
+    }
+    return found.toSorted();
+  };
+  expect(await importers(/(?:from|import\() ?'@opentelemetry\//)).toEqual([
+    'src/base/open-telemetry-metrics.ts',
+    'src/base/open-telemetry.ts',
+  ]);
+  expect(await importers(/from '.*\/open-telemetry(?:-metrics)?\.ts'/)).toEqual([
+    'src/base/open-telemetry.ts',
+  ]);
+  expect(await importers(/import\('.*\/open-telemetry\.ts'\)/)).toEqual(['src/base/telemetry.ts']);
 });
 
 describe('a verb', () => {

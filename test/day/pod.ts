@@ -41,6 +41,7 @@ const NO_METRICS: RunnerMetrics = {
   alerted() {},
   show() {},
   text: async () => '',
+  values: async () => [],
   contentType: '',
 };
 

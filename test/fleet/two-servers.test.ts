@@ -58,7 +58,7 @@ function batchOf(number: number, minutes: readonly number[]): TaskBatch {
 
 const claimOf = (session: MadeSession): Claim => {
   const place = { ...session, kind: 'paper', version: 1, attempts: 1, input: '{}' } as const;
-  return { ...place, worker_id: WORKER };
+  return { ...place, worker_id: WORKER, traceparent: null };
 };
 
 function record(on: Storage, session: MadeSession, batch: TaskBatch): Promise<boolean> {

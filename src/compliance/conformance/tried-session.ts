@@ -207,5 +207,6 @@ const NO_METRICS: RunnerMetrics = {
   alerted() {},
   show() {},
   text: async () => '',
+  values: async () => [],
   contentType: '',
 };

@@ -31,6 +31,8 @@ const definitionSchema = z
     image: z.string().regex(/^[\w][\w./:@-]{0,511}$/, 'must be a valid image name'),
     /** URL of the server as runners in the cluster reach it. */
     control_url: plainUrl,
+    /** OTLP/HTTP address of the collector for traces and metrics of runners. */
+    otlp_endpoint: plainUrl.optional(),
     storage_class: z.string().min(1).max(253).optional(),
     /** `ReadWriteOncePod` prevents two pods from sharing the volume even on one node, if supported. */
     access_mode: z.enum(['ReadWriteOnce', 'ReadWriteOncePod']).optional(),
@@ -40,7 +42,7 @@ const definitionSchema = z
         memory: z.string().regex(QUANTITY, 'must be a quantity such as 512Mi'),
       })
       .optional(),
-    /** Addresses that runners may connect to besides DNS; defaults to the ports of exchanges and `control_url`. */
+    /** Addresses that runners may connect to besides DNS; defaults to the ports of exchanges, `control_url` and `otlp_endpoint`. */
     egress: z.array(egressSchema).max(50).optional(),
   })
   .refine(({ kubeconfig, in_cluster }) => (kubeconfig === undefined) === (in_cluster === true), {

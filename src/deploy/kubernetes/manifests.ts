@@ -30,6 +30,8 @@ export interface DeployPlan {
   readonly resources?: { readonly cpu: string; readonly memory: string } | undefined;
   readonly egress?: readonly Egress[] | undefined;
   readonly control_url: string;
+  /** Collector of traces and metrics. */
+  readonly otlp_endpoint?: string | undefined;
 }
 
 export interface KubernetesObject {
@@ -178,15 +180,19 @@ function configMap(plan: DeployPlan): KubernetesObject {
   };
 }
 
+function portOf(url: string): number {
+  const { port, protocol } = new URL(url);
+  return Number(port) || (protocol === 'https:' ? 443 : 80);
+}
+
 /** Allows DNS to any address, because clusters run it in pods or on the node. */
-function egressRules({ egress, control_url }: DeployPlan): object[] {
+function egressRules({ egress, control_url, otlp_endpoint }: DeployPlan): object[] {
   const dns = [
     { port: 53, protocol: 'UDP' },
     { port: 53, protocol: 'TCP' },
   ];
-  const { port, protocol } = new URL(control_url);
-  const control = Number(port) || (protocol === 'https:' ? 443 : 80);
-  const allowed = egress ?? [{ ports: [...new Set([...EXCHANGE_PORTS, control])] }];
+  const own = [control_url, otlp_endpoint].filter((url) => url !== undefined).map(portOf);
+  const allowed = egress ?? [{ ports: [...new Set([...EXCHANGE_PORTS, ...own])] }];
   return [
     { ports: dns },
     ...allowed.map(({ cidr, ports }) => ({
@@ -263,6 +269,9 @@ function deployment(plan: DeployPlan, files: string): KubernetesObject {
               command: ['service-local', 'run', `${RUN_DIRECTORY}/run.json`, '--log-json'],
               env: [
                 { name: 'HOME', value: '/tmp' },
+                ...(plan.otlp_endpoint === undefined
+                  ? []
+                  : [{ name: 'OTEL_EXPORTER_OTLP_ENDPOINT', value: plan.otlp_endpoint }]),
                 ...(plan.lease_secret === null
                   ? []
                   : [

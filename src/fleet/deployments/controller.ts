@@ -12,6 +12,7 @@ import { requireAdopted } from '../../storage/database-identity.ts';
 import { isHeld, type Claim } from '../tasks/claim.ts';
 import type { DeploymentControllers } from '../tasks/task-runner.ts';
 import { appendRunEvent } from '../tasks/lifecycle.ts';
+import { inTaskSpan } from '../tasks/task-spans.ts';
 import { ClaimLost, DeploymentRecord, updateDeployment } from './deployment-record.ts';
 import { decideEnd, type DeploymentState, type EndRequest } from './deployment-state.ts';
 import { readDeployPlan, toDeployPlan, type ProductionPlan } from './production-plan.ts';
@@ -53,7 +54,8 @@ export function startDeploymentControllers(
     most,
     control(claim, signal) {
       const controller = new DeploymentController(service, claim, signal, retryMs);
-      return { wake: () => controller.wake(), ended: controller.run().then(onEnded) };
+      const run = inTaskSpan(claim, () => controller.run());
+      return { wake: () => controller.wake(), ended: run.then(onEnded) };
     },
   };
 }

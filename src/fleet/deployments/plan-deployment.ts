@@ -63,6 +63,7 @@ export async function planDeployment(
   ];
   if (problems.length > 0) throw invalidSpec(problems, false);
   const { image, control_url, storage_class, access_mode, resources, egress } = definition;
+  const { otlp_endpoint } = definition;
   const plan: ProductionPlan = {
     deployment_id: uuidv7({ msecs: clock() }),
     bot_id,
@@ -72,6 +73,7 @@ export async function planDeployment(
     namespace: request.namespace ?? spec.spec.deployment?.namespace ?? definition.namespace,
     image,
     control_url,
+    otlp_endpoint,
     storage_class,
     access_mode,
     resources,

@@ -94,6 +94,8 @@ export interface RunnerInstructions {
   /** Number of the last recorded batch. */
   readonly recorded: number;
   readonly controls: SessionSupervision;
+  /** Trace of the request that deployed the bot. */
+  readonly traceparent?: string;
 }
 
 /**
@@ -166,6 +168,7 @@ export async function takeReport(
         ...(await readSupervision(tx, task_id, await readInForce(tx, now))),
         ...(database_epoch > 1 && { database_epoch }),
       },
+      ...(runner.traceparent !== null && { traceparent: runner.traceparent }),
     };
   };
   return storage.write(take, botWrite(known, report.batch?.events));
@@ -194,7 +197,7 @@ function find(db: Db, deployment_id: string) {
     .innerJoin('tasks', 'tasks.task_id', 'deployment.task_id')
     .select(['token_hash', 'epoch', 'instance_id', 'claimed_until', 'ended'])
     .select(['tasks.task_id', 'tasks.bot_id', 'tasks.version', 'tasks.deployment_id'])
-    .select(['tasks.cancel_requested_at', 'deployment.ended_at'])
+    .select(['tasks.cancel_requested_at', 'tasks.traceparent', 'deployment.ended_at'])
     .where('runners.deployment_id', '=', deployment_id)
     .executeTakeFirst();
 }

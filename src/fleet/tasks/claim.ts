@@ -5,7 +5,14 @@ import type { Db, TasksTable } from '../../storage/tables.ts';
 export interface Claim extends Readonly<
   Pick<
     TasksTable,
-    'task_id' | 'kind' | 'bot_id' | 'version' | 'deployment_id' | 'attempts' | 'input'
+    | 'task_id'
+    | 'kind'
+    | 'bot_id'
+    | 'version'
+    | 'deployment_id'
+    | 'attempts'
+    | 'input'
+    | 'traceparent'
   >
 > {
   readonly worker_id: string;

@@ -55,6 +55,7 @@ export async function claimTasks(
 ): Promise<Claim[]> {
   const found = await selectQueued(tx, kind, level)
     .select(['task_id', 'kind', 'bot_id', 'version', 'deployment_id', 'attempts', 'input'])
+    .select('traceparent')
     .orderBy('task_id')
     .limit(most)
     .execute();

@@ -120,7 +120,7 @@ export async function listRunningTasks(
   let query = db
     .selectFrom('tasks')
     .select(['task_id', 'kind', 'bot_id', 'version', 'deployment_id', 'attempts', 'input'])
-    .select(['worker_id', 'heartbeat_at'])
+    .select(['worker_id', 'heartbeat_at', 'traceparent'])
     .where('status', '=', 'running');
   if (worker_id !== undefined) query = query.where('worker_id', '=', worker_id);
   if (silentSince !== undefined) query = query.where('heartbeat_at', '<', silentSince);

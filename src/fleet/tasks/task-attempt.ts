@@ -8,7 +8,9 @@ import type { Log } from '../../base/log.ts';
 import { readFigure } from '../../base/format-figure.ts';
 import { type FigureName } from '../../base/run-figures.ts';
 import type { SessionState } from '../../events/session-state.ts';
+import { bindSpan, currentTraceparent, type Span } from '../../base/tracing.ts';
 import { TaskFailure, ThreadDied } from '../../base/thread-failures.ts';
+import { OrderSpans } from '../../trading/order-spans.ts';
 import type { SessionThreads } from '../../trading/host/threads/session-threads.ts';
 import type { SessionWork, TaskBatch } from '../../trading/host/threads/session-work.ts';
 import { getRunnableVersion, type RunnableVersion } from '../registry/versions.ts';
@@ -30,6 +32,7 @@ import type { PaperInput } from './paper.ts';
 import { recordedInputs } from './recorded-inputs.ts';
 import { botWrite, readSession, recordBatch } from './session-record.ts';
 import { storeFile } from './task-files.ts';
+import { inTaskSpan } from './task-spans.ts';
 import type { BacktestInput, TaskService } from './tasks.ts';
 import { countTrials, recordOpening, type TaskTrial, type TrialCounts } from './trial-entries.ts';
 import { findFirstLock } from './verify-lock.ts';
@@ -105,7 +108,11 @@ export class TaskAttempts {
   }
 
   /** Performs a task, and writes its outcome or puts it back into the queue. */
-  async perform(claim: Claim, ends: EndSignals): Promise<void> {
+  perform(claim: Claim, ends: EndSignals): Promise<void> {
+    return inTaskSpan(claim, (span) => this.#perform(claim, ends, span));
+  }
+
+  async #perform(claim: Claim, ends: EndSignals, span: Span | undefined): Promise<void> {
     const { storage, clock } = this.#service;
     const { signal } = ends.stop;
     let progress: Progress | undefined;
@@ -118,6 +125,8 @@ export class TaskAttempts {
         () => removeDirectory(directory),
       );
       if (outcome !== undefined) {
+        span?.set({ 'task.status': outcome.status });
+        if (outcome.status === 'failed') span?.fail(outcome.error.code);
         await this.#persist(() =>
           storage.write((tx) => finishTask(tx, claim, clock(), outcome, progress)),
         );
@@ -245,6 +254,7 @@ export class TaskAttempts {
     const recorded = { batches, state: JSON.parse(state) as SessionState };
     const input = JSON.parse(claim.input) as PaperInput;
     const read = recordedInputs(storage.read, claim);
+    const spans = new OrderSpans(currentTraceparent());
     let written: Promise<void> = Promise.resolve();
     const record = async (batch: TaskBatch): Promise<void> => {
       const isOurs = await this.#persist(() =>
@@ -254,19 +264,24 @@ export class TaskAttempts {
         ),
       );
       if (!isOurs) throw new NotOurs(`task ${task_id} no longer belongs to this worker`);
+      spans.take(batch);
     };
-    const done = await this.#options.threads.run(
-      { ...work, input, recorded },
-      {
-        inputs: () => this.#persist(read),
-        readSupervision: () => this.#persist(() => this.#readSupervision(task_id)),
-        // One after the other, because each batch continues the one before.
-        record: (batch) => (written = written.then(() => record(batch))),
-        stop: wrapUp,
-        gone,
-      },
-    );
-    return done && toTaskDone(done);
+    try {
+      const done = await this.#options.threads.run(
+        { ...work, input, recorded },
+        {
+          inputs: () => this.#persist(read),
+          readSupervision: () => this.#persist(() => this.#readSupervision(task_id)),
+          // One after the other, because each batch continues the one before.
+          record: bindSpan((batch: TaskBatch) => (written = written.then(() => record(batch)))),
+          stop: wrapUp,
+          gone,
+        },
+      );
+      return done && toTaskDone(done);
+    } finally {
+      spans.close();
+    }
   }
 
   #startHeartbeat(

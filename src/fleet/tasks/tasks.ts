@@ -11,6 +11,7 @@ import {
 import { closest } from '../../base/closest.ts';
 import { ServiceError, type Problem } from '../../base/errors.ts';
 import { datasetNames, resolveDataset, type Manifest } from '../../market/catalogue.ts';
+import { currentTraceparent } from '../../base/tracing.ts';
 import { parseWindow } from '../../market/bar-time.ts';
 import { readRowsPage, type Page, type PageRequest } from '../../storage/paging.ts';
 import type { LiveMarkets } from '../../trading/live-markets.ts';
@@ -28,7 +29,7 @@ export interface TaskService extends BotRegistry {
 
 /** A task without its result, which is large. */
 export type Task = Readonly<
-  Omit<TasksTable, 'result' | 'worker_id' | 'heartbeat_at' | 'needs_level'>
+  Omit<TasksTable, 'result' | 'worker_id' | 'heartbeat_at' | 'needs_level' | 'traceparent'>
 >;
 
 export type BotDeployment = Readonly<BotDeploymentsTable>;
@@ -132,10 +133,10 @@ export async function queueTask(
     started_at: null,
   } as const;
   const unheld = { result: null, worker_id: null, heartbeat_at: null };
-  const needs_level = neededTaskLevel(kind, input);
+  const origin = { needs_level: neededTaskLevel(kind, input), traceparent: currentTraceparent() };
   await tx
     .insertInto('tasks')
-    .values({ ...task, ...unheld, needs_level })
+    .values({ ...task, ...unheld, ...origin })
     .execute();
   const test = target === 'test' && { test: kind };
   const { seq } = await appendRunEvent(tx, task, now, 'run.queued', { target, ...test, input, by });

@@ -172,6 +172,18 @@ describe('manifests', () => {
     });
   });
 
+  test('name the collector of traces, and allow connections to its port', () => {
+    const plan = testPlan({ otlp_endpoint: 'http://collector.monitoring:4318' });
+    const [{ env }] = podOf(manifests(plan)).containers as unknown as [{ env: object[] }];
+    expect(env).toContainEqual({
+      name: 'OTEL_EXPORTER_OTLP_ENDPOINT',
+      value: 'http://collector.monitoring:4318',
+    });
+    expect(only(manifests(plan), 'NetworkPolicy')['spec']).toMatchObject({
+      egress: [{}, { ports: expect.arrayContaining([{ port: 4318, protocol: 'TCP' }]) as object }],
+    });
+  });
+
   test('have names of at most 63 characters even for the longest slug', () => {
     const slug = `${'a'.repeat(39)}-${'b'.repeat(24)}`;
     const name = resourceName(testPlan({ slug }));

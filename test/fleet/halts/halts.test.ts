@@ -112,6 +112,7 @@ const claimOf = ({ task_id, bot_id, deployment_id }: MadeSession): Claim => ({
   task_id,
   bot_id,
   deployment_id,
+  traceparent: null,
   kind: 'paper',
   version: 1,
   attempts: 1,

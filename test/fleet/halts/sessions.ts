@@ -229,6 +229,7 @@ function taskOf(ids: MadeSession, waiting: boolean): Tables['tasks'] {
     worker_id: waiting ? null : WORKER,
     heartbeat_at: waiting ? null : NOW,
     needs_level: 1,
+    traceparent: null,
     cancel_requested_at: null,
     created_by: 'operator',
     created_at: NOW,

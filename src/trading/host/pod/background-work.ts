@@ -13,6 +13,7 @@ import {
 } from '../../venues/reconcile.ts';
 import type { FeedItem } from '../../feed.ts';
 import type { LifeEvent } from '../../session-lifecycle.ts';
+import type { OrderSpans } from '../../order-spans.ts';
 import type { HostedSession } from '../hosted-session.ts';
 import type { RunningFeed } from './deployed-bot.ts';
 import type { ServerConnection } from './server-connection.ts';
@@ -63,13 +64,20 @@ export class BackgroundWork {
   readonly #options: TradeOptions;
   readonly #hosted: HostedSession;
   readonly #signal: AbortSignal;
+  readonly #spans: OrderSpans;
   #restoring: Promise<unknown> = Promise.resolve();
 
   /** @param signal aborted when everything is over. */
-  constructor(options: TradeOptions, hosted: HostedSession, signal: AbortSignal) {
+  constructor(
+    options: TradeOptions,
+    hosted: HostedSession,
+    signal: AbortSignal,
+    spans: OrderSpans,
+  ) {
     this.#options = options;
     this.#hosted = hosted;
     this.#signal = signal;
+    this.#spans = spans;
   }
 
   /** Restores the session once the claim is settled. */
@@ -209,6 +217,7 @@ export class BackgroundWork {
       placeWithinMs,
       onReport: (report) => inbox.put({ kind: 'report', report }),
       onRetry: () => inbox.put({ kind: 'ticked' }),
+      spans: this.#spans,
     });
     if (journal.rules !== undefined) return;
     const { venue } = this.connection;

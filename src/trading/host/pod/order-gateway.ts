@@ -2,6 +2,8 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { backoffMs } from '../../../base/backoff.ts';
 import { msSince, thisMoment, type Moment } from '../../../base/elapsed.ts';
 import type { Log } from '../../../base/log.ts';
+import { inSpan } from '../../../base/tracing.ts';
+import type { OrderSpans } from '../../order-spans.ts';
 import type { VenueOrder, Venue, VenueOrderId, VenueReport } from '../../venue.ts';
 import type { VenueRequest } from '../../venue-orders.ts';
 
@@ -16,6 +18,7 @@ export interface OrderGatewayOptions {
   readonly onRetry: () => void;
   readonly log: Log;
   readonly signal: AbortSignal;
+  readonly spans?: OrderSpans | undefined;
 }
 
 const RETRY = { shortestMs: 250, longestMs: 5000 };
@@ -48,7 +51,7 @@ export class OrderGateway {
   cancel(order: VenueOrderId): void {
     if (this.#canceling.has(order.client_order_id)) return;
     const { venue } = this.#options;
-    void this.#request(this.#canceling, order, 'cannot cancel', () => venue.cancel(order));
+    void this.#request(this.#canceling, order, 'cancel', () => venue.cancel(order));
   }
 
   /** Whether the order was first requested recently enough to be placed. */
@@ -87,21 +90,27 @@ export class OrderGateway {
       log.warn(`${id} could not be placed in time and is canceled`);
       this.cancel(order);
     } else if (!this.#placing.has(id) && mayPlace(order)) {
-      void this.#request(this.#placing, order, 'cannot place', () => venue.place(order));
+      void this.#request(this.#placing, order, 'place', () => venue.place(order));
     }
   }
 
   async #request(
     inFlight: Set<string>,
-    { client_order_id: id }: VenueOrderId,
-    what: string,
+    { order, client_order_id: id }: VenueOrderId,
+    what: 'place' | 'cancel',
     request: () => Promise<VenueReport>,
   ): Promise<void> {
-    const { onReport, onRetry, signal } = this.#options;
+    const { onReport, onRetry, signal, spans, venue } = this.#options;
     inFlight.add(id);
-    const named = `${what} ${id}`;
+    const named = `cannot ${what} ${id}`;
+    const attributes = { 'venue.name': venue.name, 'order.number': order };
+    const trace = {
+      kind: 'client',
+      parent: spans?.traceparentOf(order) ?? null,
+      attributes,
+    } as const;
     try {
-      const report = await request();
+      const report = await inSpan(`venue ${what}`, trace, request);
       this.noteAnswer();
       this.#failures.delete(named);
       onReport(report);

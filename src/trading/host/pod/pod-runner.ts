@@ -3,6 +3,7 @@ import { ServiceError } from '../../../base/errors.ts';
 import type { SessionState } from '../../../events/session-state.ts';
 import { alertsOf } from '../../alerts.ts';
 import type { Step } from '../../../engine/steps.ts';
+import { OrderSpans } from '../../order-spans.ts';
 import type { SessionBatch } from '../../session-events.ts';
 import { newLife, type Stage } from '../../session-life.ts';
 import type { Decision, LifeEvent } from '../../session-lifecycle.ts';
@@ -32,6 +33,7 @@ export class PodRunner {
   workingAtEnd: SessionState['working'] = [];
   readonly work: BackgroundWork;
   readonly status: RunnerStatus;
+  readonly #spans = new OrderSpans(null);
   readonly #options: TradeOptions;
   #feed: RunningFeed | undefined;
 
@@ -53,7 +55,7 @@ export class PodRunner {
       write: (batch) => this.#write(batch),
     });
     this.hosted.unrestored = journal.state?.working ?? [];
-    this.work = new BackgroundWork(options, this.hosted, signal);
+    this.work = new BackgroundWork(options, this.hosted, signal, this.#spans);
     this.status = new RunnerStatus(options, this.hosted, this.work);
     this.work.server = this.#connectToServer(signal);
     if (this.work.server === undefined) this.post({ kind: 'claimed' });
@@ -86,6 +88,7 @@ export class PodRunner {
   }
 
   close(): Promise<unknown> {
+    this.#spans.close();
     return Promise.allSettled([this.#feed?.close(), this.work.connection?.venue.close()]);
   }
 
@@ -101,6 +104,7 @@ export class PodRunner {
       signal,
       nextBatch: (recorded) => journal.nextBatch(recorded),
       onEvent: (event) => this.post(event),
+      spans: this.#spans,
     });
   }
 
@@ -109,6 +113,7 @@ export class PodRunner {
     const { journal, metrics } = this.#options;
     await journal.append(events, state, steps);
     metrics.show(state);
+    this.#spans.take({ events, state });
     const alerts = alertsOf(events);
     for (const alert of alerts) metrics.alerted(alert);
     // The server raises the alerts, and should not wait for the next report.

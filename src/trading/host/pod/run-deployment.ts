@@ -6,6 +6,7 @@ import type { GateStatus } from '../../../gate/decide.ts';
 import { openLicenseGate, type LicenseGate } from '../../../gate/gate.ts';
 import { licenseFiles } from '../../../gate/license-files.ts';
 import type { Log } from '../../../base/log.ts';
+import { startTelemetry } from '../../../base/telemetry.ts';
 import type { Settings } from '../../../base/settings.ts';
 import { openExchangeVenue } from '../../venues/exchange-venue.ts';
 import { openBot, openFeed } from './deployed-bot.ts';
@@ -48,6 +49,7 @@ export async function runDeployment(config: RunConfig, options: RunOptions): Pro
     const lock = await lockDirectory(directory);
     opened.push(() => lock.release());
     const metrics = createRunnerMetrics(() => view?.times() ?? NO_TIMES);
+    opened.push(await startTelemetry({ env, role: 'runner', log, metrics: metrics.values }));
     const missing = () => view?.missing() ?? { session: 'not restored yet' };
     let isOver = false;
     if (health !== undefined) {

@@ -1,5 +1,6 @@
 import { collectDefaultMetrics, Counter, Gauge, Registry } from 'prom-client';
 import { msSince, type Moment } from '../../../base/elapsed.ts';
+import type { PrometheusMetric } from '../../../base/telemetry-options.ts';
 import type { OrderEvent } from '../../../engine/journal.ts';
 import type { Alert } from '../../alerts.ts';
 import type { SessionState } from '../../../events/session-state.ts';
@@ -11,6 +12,7 @@ export interface RunnerMetrics {
   readonly alerted: (alert: Alert) => void;
   readonly show: (state: SessionState) => void;
   readonly text: () => Promise<string>;
+  readonly values: () => Promise<readonly PrometheusMetric[]>;
   readonly contentType: string;
 }
 
@@ -45,6 +47,11 @@ export function createRunnerMetrics(times: () => Times): RunnerMetrics {
   );
   const equity = new Gauge(describe('equity', 'Equity of the account, in its currency'));
   const positions = new Gauge(describe('position', 'Units held', ['symbol']));
+  const showTimes = (): void => {
+    for (const [what, at] of Object.entries(times())) {
+      if (at !== undefined) age.set({ what }, msSince(at) / 1000);
+    }
+  };
   return {
     count(events) {
       for (const { kind } of events) orders.inc({ outcome: kind.replace('order.', '') });
@@ -64,11 +71,13 @@ export function createRunnerMetrics(times: () => Times): RunnerMetrics {
       for (const [symbol, units] of Object.entries(state.positions))
         positions.set({ symbol }, units);
     },
-    async text() {
-      for (const [what, at] of Object.entries(times())) {
-        if (at !== undefined) age.set({ what }, msSince(at) / 1000);
-      }
+    text() {
+      showTimes();
       return register.metrics();
+    },
+    values() {
+      showTimes();
+      return register.getMetricsAsJSON();
     },
     contentType: register.contentType,
   };

@@ -8,11 +8,13 @@ import {
 } from '../../../client/runner.ts';
 import { msSince, thisMoment, type Moment } from '../../../base/elapsed.ts';
 import { ServiceError } from '../../../base/errors.ts';
+import { inSpan } from '../../../base/tracing.ts';
 import { isSystemError } from '../../../base/system-errors.ts';
 import type { Log } from '../../../base/log.ts';
 import type { LifeEvent } from '../../session-lifecycle.ts';
 import type { SessionSupervision } from '../../session-supervision.ts';
 import type { RunConfig } from './run-config.ts';
+import type { OrderSpans } from '../../order-spans.ts';
 import type { SessionBatch } from '../../session-events.ts';
 
 /** Fields of a report that describe the runner. */
@@ -28,6 +30,8 @@ export interface ServerConnectionOptions {
   readonly onEvent: (event: LifeEvent) => void;
   readonly log: Log;
   readonly signal: AbortSignal;
+  /** Begins with the first answer. Reports with events belong to its trace. */
+  readonly spans?: OrderSpans | undefined;
   /** Carries the reports; a connection to `control.url` by default. */
   readonly client?: RunnerClient | undefined;
 }
@@ -201,7 +205,7 @@ class Reports {
     const state = this.#options.describeRunner();
     let answer: RunnerAnswer;
     try {
-      answer = await this.#client.report(this.#options.deploymentId, {
+      answer = await this.#report({
         instance_id: this.#options.instanceId,
         epoch: this.#epoch,
         ...state,
@@ -219,8 +223,16 @@ class Reports {
     return { answer, isLast, events: batch?.events.length ?? 0 };
   }
 
+  #report(report: RunnerReport): Promise<RunnerAnswer> {
+    const { deploymentId, spans } = this.#options;
+    const send = (): Promise<RunnerAnswer> => this.#client.report(deploymentId, report);
+    const isTraced = spans?.parent && (report.batch !== null || report.ended !== null);
+    return isTraced ? inSpan('report', { kind: 'client', parent: spans.parent }, send) : send();
+  }
+
   async #takeAnswer(answer: RunnerAnswer, sent: Moment): Promise<void> {
     const isFirst = !this.hasClaim;
+    if (isFirst) this.#options.spans?.begin(answer.traceparent, this.#options.deploymentId);
     this.answeredAt = sent;
     this.#epoch = answer.epoch;
     this.#recorded = answer.recorded;

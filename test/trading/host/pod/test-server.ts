@@ -10,6 +10,10 @@ export interface TestServer {
   readonly url: string;
   command: RunnerAnswer['command'];
   controls: RunnerAnswer['controls'];
+  /** Trace of the deployment. */
+  traceparent: string | undefined;
+  /** Traces of reports, in the header of W3C Trace Context. */
+  readonly traces: string[];
   claimSeconds: number;
   reportSeconds: number;
   /** Whether it answers nothing but 503. */
@@ -69,14 +73,25 @@ export async function startTestServer(token: string): Promise<TestServer> {
       claim_seconds: testServer.claimSeconds,
       report_seconds: testServer.reportSeconds,
     };
-    const { controls } = testServer;
+    const { controls, traceparent } = testServer;
+    const trace = traceparent !== undefined && { traceparent };
     return [
       200,
-      { epoch, ...times, command, halt: command === 'halt' ? halt : null, recorded, controls },
+      {
+        epoch,
+        ...times,
+        ...trace,
+        command,
+        halt: command === 'halt' ? halt : null,
+        recorded,
+        controls,
+      },
     ];
   };
   const http = createServer(async (request, response) => {
     const body = schema.strict().parse(await json(request));
+    const { traceparent } = request.headers;
+    if (typeof traceparent === 'string') testServer.traces.push(traceparent);
     const isKnown = request.headers.authorization === `Bearer ${token}`;
     const [status, text, headers = {}] = isKnown
       ? answer(body)
@@ -93,6 +108,8 @@ export async function startTestServer(token: string): Promise<TestServer> {
     url: `http://127.0.0.1:${(http.address() as AddressInfo).port}`,
     command: 'trade',
     controls: { thresholds: {}, permits: [], latches_lifted: 0 },
+    traceparent: undefined,
+    traces: [],
     claimSeconds: 30,
     reportSeconds: 0.05,
     isAway: false,
