@@ -1,5 +1,5 @@
 import { join, dirname } from 'node:path';
-import { syncDirectory } from '../../base/atomic-file.ts';
+import { removeAbandoned, syncDirectory } from '../../base/atomic-file.ts';
 import { ServiceError } from '../../base/errors.ts';
 import { isSystemError } from '../../base/system-errors.ts';
 import { moveToArchive, type ArchiveFile } from '../../events/archive/move-events.ts';
@@ -81,6 +81,7 @@ async function writeVerified(
       );
     }
   }
+  await removeAbandoned(dirname(path));
   await syncNames(path, directory);
   return { file, ...(await digestFile(path)) };
 }
