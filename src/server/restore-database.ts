@@ -1,5 +1,6 @@
 /** Restores a backup so that no trading in it continues by itself. */
 import { endAllPaperSessions, recordHalt } from '../fleet/halts/halt.ts';
+import { listMissingFiles } from '../fleet/archive/verify-archive.ts';
 import { newerEntries } from '../identity/audit-file.ts';
 import { appendAudit, auditHead, importAudit, type AuditEntry } from '../identity/audit.ts';
 import { endCredentials } from '../identity/restored.ts';
@@ -27,6 +28,8 @@ export interface RestoreOptions {
   readonly audit: AuditFile | undefined;
   /** Keyset document that was published after the backup. */
   readonly keyset: string | undefined;
+  /** Directory that should have the files of archived events; by default they are not looked for. */
+  readonly archiveDirectory?: string;
 }
 
 export interface Restored extends ReappliedAudit {
@@ -44,6 +47,8 @@ export interface Restored extends ReappliedAudit {
   readonly ended_sessions: number;
   /** Number of agents whose schedule was on in the backup. */
   readonly stopped_agents: number;
+  /** Files of archived events that the database needs, but that are not in the directory. */
+  readonly missing_archives: readonly string[];
   /** Null without a stored keyset. */
   readonly stored_keyset_version: number | null;
   readonly replaced: string | null;
@@ -110,7 +115,7 @@ const HALTS: ReadonlySet<string> = new Set(['bots.halt', 'bots.resume', 'bots.re
 async function finishRestore(
   storage: Storage,
   now: number,
-  { audit, keyset }: RestoreOptions,
+  { audit, keyset, archiveDirectory }: RestoreOptions,
   knownEpoch: number,
 ): Promise<Omit<Restored, 'replaced'>> {
   const place = await placeOf(storage.read);
@@ -152,6 +157,8 @@ async function finishRestore(
         : null,
       ...halted,
       stopped_agents: await stopAllSchedules(tx, now, 'operator', 'restored'),
+      missing_archives:
+        archiveDirectory === undefined ? [] : await listMissingFiles(tx, archiveDirectory),
       stored_keyset_version: await storedKeysetVersion(tx),
     };
   });

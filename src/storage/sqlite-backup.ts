@@ -21,6 +21,8 @@ export interface BackupContent {
   readonly epoch: number | null;
   /** The last entry of the audit log. */
   readonly audit_head: { readonly seq: number; readonly hash: string };
+  /** Number of files of archived events, which are not part of the backup. */
+  readonly archived_files: number;
 }
 
 /**
@@ -99,7 +101,21 @@ function contentOf(database: Database.Database): BackupContent {
   if (identity === undefined || audit_head === undefined) {
     throw new Error('the table database_identity or audit_head is empty');
   }
-  return { ...(identity as BackupContent), audit_head: audit_head as BackupContent['audit_head'] };
+  return {
+    ...(identity as Pick<BackupContent, 'database_id' | 'epoch'>),
+    audit_head: audit_head as BackupContent['audit_head'],
+    archived_files: countArchives(database),
+  };
+}
+
+/** 0 for databases of versions without archives. */
+function countArchives(database: Database.Database): number {
+  const table = "select 1 from sqlite_schema where name = 'bot_event_archives'";
+  if (database.prepare(table).get() === undefined) return 0;
+  const query = database.prepare<[], { readonly count: number }>(
+    'select count(*) as count from bot_event_archives',
+  );
+  return query.get()!.count;
 }
 
 /** Whether the schema is newer than version 0.1.0. */

@@ -80,7 +80,17 @@ test('archived events are named by reads, verified, and restored', async () => {
   expect(await cli('events', 'restore', 'sma', '--month', '2026-02')).toMatchObject({ code: 0 });
   expect(await cli('bots', 'events', 'sma', '--run', '2026-02')).toMatchObject({ code: 0 });
   expect(await cli('events', 'archive', '--before', '2026-03')).toMatchObject({ code: 0 });
+  const backup = join(home, 'backup.sqlite');
+  expect((await cli('server', 'backup', '--out', backup)).stdout).toContain('2 files of archived');
   await rm(join(directory, file));
   const faulty = await cli('events', 'verify', 'sma');
   expect(faulty).toMatchObject({ code: 1, stdout: expect.stringContaining('file_missing') });
+  const copy = join(home, 'copy');
+  const restored = await inProcess(
+    ['server', 'restore', backup, '--event-archive-dir', directory],
+    {
+      env: { ...env, SERVICE_LOCAL_HOME: copy },
+    },
+  );
+  expect(restored.stdout).toContain(`1 file of archived events, such as ${file}, is not in`);
 });

@@ -25,9 +25,12 @@ const TEXTS = [
   'hash',
 ] as const satisfies readonly (keyof BotEventsTable)[];
 
-/** Path of the file of a part, below the directory of archives. */
-export function fileNameOf({ bot_id, month, first_seq, last_seq }: ArchivePart): string {
-  return `${bot_id}/${month}/${first_seq}-${last_seq}.parquet`;
+/**
+ * Path of the file of a part, below the directory of archives. It contains the beginning of the hash of
+ * the last event, so that two copies of a database that differ share no file.
+ */
+export function fileNameOf({ bot_id, month, first_seq, last_seq, hash }: ArchivePart): string {
+  return `${bot_id}/${month}/${first_seq}-${last_seq}-${hash.slice(0, 8)}.parquet`;
 }
 
 /**

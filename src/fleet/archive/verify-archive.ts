@@ -39,6 +39,17 @@ export async function listParts(
     .execute();
 }
 
+/** Names the archived files of all bots that are not in a directory. */
+export async function listMissingFiles(db: Db, directory: string): Promise<string[]> {
+  const parts = await db
+    .selectFrom('bot_event_archives')
+    .select('file')
+    .orderBy('bot_id')
+    .orderBy('first_seq')
+    .execute();
+  return parts.map(({ file }) => file).filter((file) => !existsSync(join(directory, file)));
+}
+
 /** Verifies the whole log of a bot: every file of its archive, and the events in the database. */
 export async function verifyBot(
   { storage: { read }, directory }: Omit<Archive, 'clock'>,

@@ -12,6 +12,7 @@ export const verb = defineVerb({
     out: { value: 'file', description: 'file to write', required: true, complete: 'file' },
     force: { description: 'replace an existing file' },
   },
+  settings: ['event_archive_dir'],
   examples: [
     'server backup --out /backups/server-2026-01-02.sqlite',
     'server backup --out /backups/latest.sqlite --force --json | jq .content.audit_head',
@@ -34,6 +35,11 @@ export const verb = defineVerb({
           if (content === null) return;
           if (content.database_id !== null) {
             shown.line(`Database ${content.database_id}, epoch ${content.epoch}.`);
+          }
+          if (content.archived_files > 0) {
+            shown.line(
+              `Not in the backup: ${formatCountOf(content.archived_files, 'file')} of archived events. Copy ${settings.event_archive_dir}, too.`,
+            );
           }
           shown.line(`Audit log: ${content.audit_head.seq}:${content.audit_head.hash}`);
         },

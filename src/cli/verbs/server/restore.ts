@@ -25,6 +25,7 @@ export const verb = defineVerb({
     },
     force: { description: 'replace an existing SQLite database, which is kept under another name' },
   },
+  settings: ['event_archive_dir'],
   examples: [
     'server restore /backups/server-2026-01-02.sqlite',
     'server restore /backups/latest.sqlite --audit audit.json --force',
@@ -36,6 +37,7 @@ export const verb = defineVerb({
     const read = (name: string): Promise<string> => readText(resolve(cwd, name), name);
     const options = {
       force,
+      archiveDirectory: settings.event_archive_dir,
       audit:
         audit === undefined
           ? undefined
@@ -45,7 +47,7 @@ export const verb = defineVerb({
     try {
       const path = resolve(cwd, file);
       const restored = await restoreDatabase(settings.home, io.env, path, options);
-      return answerOf(restored, audit !== undefined);
+      return answerOf(restored, audit !== undefined, settings.event_archive_dir);
     } catch (error) {
       if (!isSystemError(error)) throw error;
       throw new ServiceError('output_not_writable', `cannot write the database (${error.code})`, {
@@ -79,11 +81,12 @@ const RECOVERY_CODE_USES = [
   'admin.identity.administrator.step_up',
 ];
 
-function answerOf(restored: Restored, hasAudit: boolean): Answer {
+function answerOf(restored: Restored, hasAudit: boolean, archiveDirectory: string): Answer {
   const forgotten = hasAudit ? NOTHING_NEWER : WITHOUT_AUDIT;
   const warnings = [
     ...(restored.imported_head === null ? [forgotten] : []),
     ...warningsOf(restored),
+    ...archiveWarnings(restored, archiveDirectory),
   ];
   return {
     data: { ...restored, warnings },
@@ -129,6 +132,14 @@ function showCounts(out: Output, title: string, counts: Restored['applied']): vo
   if (rows.length === 0) return;
   out.line(`${title}:`);
   for (const [action, count] of rows) out.line(`  ${action}: ${count}`);
+}
+
+function archiveWarnings({ missing_archives }: Restored, directory: string): string[] {
+  const [first] = missing_archives;
+  if (first === undefined) return [];
+  return [
+    `${formatCountOf(missing_archives.length, 'file')} of archived events, such as ${first}, ${missing_archives.length === 1 ? 'is' : 'are'} not in ${directory}: copy the directory of the replaced server, and run \`events verify\``,
+  ];
 }
 
 function warningsOf({ keyset_version, stored_keyset_version }: Restored): string[] {
