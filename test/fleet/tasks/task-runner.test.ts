@@ -11,7 +11,7 @@ import { exampleDocument } from '../../../src/api/bots.ts';
 import { createBot, updateBot } from '../../../src/fleet/registry/bots.ts';
 import { readEvents } from '../../../src/events/read-events.ts';
 import { verifyEvents } from '../../../src/events/verify-events.ts';
-import type { ServiceError } from '../../../src/base/errors.ts';
+import { ServiceError } from '../../../src/base/errors.ts';
 import { createLog } from '../../../src/base/log.ts';
 import { openStorage, type Storage } from '../../../src/storage/storage.ts';
 import { OutcomeUnknown, storageUnavailable } from '../../../src/storage/storage-errors.ts';
@@ -259,6 +259,21 @@ describe('tasks', () => {
     expect(entries).toMatchObject([{ seq: 1, kind: 'trials', count: 1, by: 'operator' }]);
     const { trials } = entries[0] as TrialsRecord;
     expect([...unpackTrials(trials)]).toMatchObject([{ sharpe: null }]);
+  });
+
+  it('a worker whose schema a newer version has replaced starts no task', async () => {
+    let asked = 0;
+    const schemaFault = async (): Promise<ServiceError> => {
+      asked += 1;
+      return new ServiceError('storage_unavailable', 'a test', { reason: 'newer_schema' });
+    };
+    const runner = run({ ...service, storage: { ...service.storage, schemaFault } });
+    const task_id = await start();
+    await vi.waitFor(() => {
+      runner.wake();
+      expect(asked).toBeGreaterThan(2);
+    });
+    expect(await find(task_id)).toMatchObject({ status: 'queued', attempts: 0 });
   });
 
   it('a task that cannot succeed fails with the reason', async () => {
