@@ -57,6 +57,12 @@ interface Workload extends Rendered {
   };
 }
 
+interface Policy extends Rendered {
+  readonly spec: {
+    readonly egress: readonly { readonly ports?: readonly { readonly port: number }[] }[];
+  };
+}
+
 const rendered = {} as Record<Name, readonly Rendered[]>;
 beforeAll(async () => {
   await Promise.all(
@@ -210,6 +216,68 @@ describe('the chart', () => {
     });
   });
 
+  test('probes servers at their port, and checks the database only for readiness', () => {
+    expect(podOf('default', 'server').containers[0]).toMatchObject({
+      ports: [{ name: 'http', containerPort: 8787 }],
+      startupProbe: { httpGet: { path: '/healthz', port: 'http' } },
+      livenessProbe: { httpGet: { path: '/healthz', port: 'http' } },
+      readinessProbe: { httpGet: { path: '/readyz', port: 'http' } },
+    });
+  });
+
+  test('allows one pod of each component to be evicted at a time, and those that are not ready', () => {
+    const budget = { maxUnavailable: 1, unhealthyPodEvictionPolicy: 'AlwaysAllow' };
+    expect(ofKind('default', 'PodDisruptionBudget')).toMatchObject([
+      { metadata: { name: 'release-service-local-server' }, spec: budget },
+      { metadata: { name: 'release-service-local-worker' }, spec: budget },
+    ]);
+    expect(ofKind('minimal', 'PodDisruptionBudget')).toEqual([]);
+  });
+
+  test('opens only the ports of DNS, the database, the web, the collector and API servers', () => {
+    const portsOf = (name: Name) =>
+      (ofKind(name, 'NetworkPolicy') as readonly Policy[]).map(({ spec }) =>
+        spec.egress.flatMap(({ ports = [] }) => ports.map(({ port }) => port)),
+      );
+    expect(portsOf('default')).toEqual([
+      [53, 53, 5432, 443],
+      [53, 53, 5432, 443],
+    ]);
+    expect(portsOf('public licensing')[0]).toEqual([53, 53, 6432, 443]);
+    expect(portsOf('deployments')[0]).toEqual([53, 53, 5432, 443, 4318, 6443]);
+    expect(ofKind('minimal', 'NetworkPolicy')).toEqual([]);
+  });
+
+  test('names the collector of traces and the Secret with its headers, for servers and workers', () => {
+    const variables = [
+      { name: 'OTEL_EXPORTER_OTLP_ENDPOINT', value: 'http://collector.monitoring:4318' },
+      {
+        name: 'OTEL_EXPORTER_OTLP_HEADERS',
+        valueFrom: { secretKeyRef: { name: 'collector', key: 'headers' } },
+      },
+    ];
+    for (const component of ['server', 'worker']) {
+      const { env } = podOf('deployments', component).containers[0]!;
+      expect(env).toEqual(expect.arrayContaining(variables));
+    }
+    expect(JSON.stringify(rendered.default)).not.toContain('OTEL_');
+  });
+
+  test('reads the database from a Secret, and checks its certificate with the authority that is named', () => {
+    const { containers, volumes } = podOf('public licensing', 'worker');
+    const secretKeyRef = { name: 'postgres-app', key: 'uri' };
+    expect(containers[0]!.env).toContainEqual({
+      name: 'DATABASE_URL',
+      valueFrom: { secretKeyRef },
+    });
+    expect(volumes).toContainEqual(
+      expect.objectContaining({
+        name: 'database',
+        secret: expect.objectContaining({ secretName: 'postgres-ca' }) as object,
+      }),
+    );
+  });
+
   test('gives servers and workers the same settings', () => {
     const given = {
       license_ttl_max_seconds: 7_776_000,
@@ -289,6 +357,7 @@ describe('the chart', () => {
         namespace: 'bots',
         image: 'service-local:1.2.3',
         control_url: 'http://release-service-local.trading.svc:8787',
+        otlp_endpoint: 'http://collector.monitoring:4318',
         storage_class: 'fast',
       },
     });
@@ -356,6 +425,8 @@ test.for([
   ['an Ingress without a host', { ingress: { enabled: true } }, 'host'],
   ['deployments to nowhere', { deployments: { namespaces: [] } }, 'namespaces'],
   ['a root that is not a fingerprint', { license: { root: 'A'.repeat(42) } }, 'root'],
+  ['a collector with a password', { telemetry: { endpoint: 'http://a:b@c:4318' } }, 'endpoint'],
+  ['a port of no database', { database: { port: 0 } }, 'port'],
   ['a short digest', { image: { digest: 'sha256:abc' } }, 'digest'],
   [
     'two clusters of one name',

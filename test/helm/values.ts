@@ -13,7 +13,7 @@ export const VALUES = {
       repository: 'registry.example:5000/service-local',
       digest: `sha256:${'a'.repeat(64)}`,
     },
-    database: { existingSecret: 'postgres-app', key: 'uri', caSecret: 'postgres-ca' },
+    database: { existingSecret: 'postgres-app', key: 'uri', caSecret: 'postgres-ca', port: 6432 },
     signingKey: { existingSecret: 'signing' },
     catalogue: { existingClaim: 'catalogue' },
     settings: {
@@ -56,6 +56,7 @@ export const VALUES = {
         control_url: 'https://bots.example.com',
       },
     },
+    telemetry: { endpoint: 'http://collector.monitoring:4318', headersSecret: 'collector' },
     deployments: { enabled: true, namespaces: ['bots', 'bots-staging'], storageClass: 'fast' },
     server: {
       publicUrl: 'https://bots.example.com',

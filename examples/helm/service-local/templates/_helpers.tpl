@@ -54,6 +54,14 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace 
 {{- end -}}
 {{- end -}}
 
+{{- /* Port of the collector; empty without one. */ -}}
+{{- define "service-local.telemetryPort" -}}
+{{- with .Values.telemetry.endpoint -}}
+{{- $url := urlParse . -}}
+{{- regexFind ":[0-9]+$" $url.host | trimPrefix ":" | default (ternary "443" "80" (eq $url.scheme "https")) -}}
+{{- end -}}
+{{- end -}}
+
 {{- define "service-local.exchanges" -}}
 {{ toYaml .Values.exchanges }}
 {{- end -}}
@@ -71,6 +79,9 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace 
 {{- end -}}
 {{- $service := printf "http://%s.%s.svc:%d" (include "service-local.fullname" $) $.Release.Namespace (int $.Values.service.port) -}}
 {{- $here := dict "in_cluster" true "owner" .owner "namespace" (first .namespaces) "image" (include "service-local.image" $) "control_url" (.controlUrl | default $service) -}}
+{{- with $.Values.telemetry.endpoint -}}
+{{- $_ := set $here "otlp_endpoint" . -}}
+{{- end -}}
 {{- if .storageClass -}}
 {{- $_ := set $here "storage_class" .storageClass -}}
 {{- end -}}
@@ -175,6 +186,19 @@ securityContext:
 {{- with .Values.license.root }}
 - name: SERVICE_LICENSE_ROOT
   value: {{ . | quote }}
+{{- end }}
+{{- with .Values.telemetry }}
+{{- if .endpoint }}
+- name: OTEL_EXPORTER_OTLP_ENDPOINT
+  value: {{ .endpoint | quote }}
+{{- if .headersSecret }}
+- name: OTEL_EXPORTER_OTLP_HEADERS
+  valueFrom:
+    secretKeyRef:
+      name: {{ .headersSecret }}
+      key: {{ .headersKey }}
+{{- end }}
+{{- end }}
 {{- end }}
 {{- range $name, $value := .Values.settings }}
 - name: SERVICE_LOCAL_{{ upper $name }}
