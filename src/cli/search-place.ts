@@ -1,19 +1,31 @@
-import type { RemoteTrials } from '../backtest/shards/remote-trials.ts';
+import type { RemoteTrials, ShardService } from '../backtest/shards/remote-trials.ts';
 import type { SentStrategy } from '../backtest/shards/search-input.ts';
 import type { Bot } from '../bots/load-bot.ts';
 import { ServiceError } from '../base/errors.ts';
 import type { Context } from './verb.ts';
 
-/** Where the trials of a search run. */
-export type SearchPlace = 'server';
+/** Where the trials of a search run instead of this machine. */
+export type SearchPlace =
+  | { readonly kind: 'server' }
+  | { readonly kind: 'cluster'; readonly name: string };
 
 export const PLACE_OPTION = {
   on: {
     value: 'place',
-    description: 'run the trials on the workers of the server instead of this machine',
-    choices: ['server'],
+    description:
+      'run the trials on other machines: server, or cluster:NAME for a cluster of clusters_file',
+    parse: parsePlace,
   },
 } as const;
+
+function parsePlace(text: string): SearchPlace {
+  if (text === 'server') return { kind: 'server' };
+  const [, name] = /^cluster:(.+)$/.exec(text) ?? [];
+  if (name !== undefined) return { kind: 'cluster', name };
+  throw new ServiceError('usage', `${JSON.stringify(text)} is not a place for trials`, {
+    remedy: 'Use server, or cluster:NAME with a name of clusters_file.',
+  });
+}
 
 export interface RemoteSearch {
   readonly bot: Bot;
@@ -35,19 +47,31 @@ export async function withRemoteTrials<T>(
 ): Promise<T> {
   if (place === undefined) return work(undefined);
   const { RemoteTrials: Runner } = await import('../backtest/shards/remote-trials.ts');
-  const { openServerShards } = await import('./server-shards.ts');
   const strategy = await sentStrategy(search.bot);
-  const { digest, title } = search;
-  const service = await openServerShards(context, { digest, title, hasCode: 'files' in strategy });
+  const service = await openService(context, place, search, 'files' in strategy);
   const runner = new Runner(service, strategy);
   try {
     return await work(runner);
   } finally {
     await runner.end().catch((error: unknown) => {
       if (!(error instanceof ServiceError)) throw error;
-      context.message(`warning: the server keeps the search for a week: ${error.message}`);
+      context.message(`warning: the search was not ended where it ran: ${error.message}`);
     });
   }
+}
+
+async function openService(
+  context: Context,
+  place: SearchPlace,
+  { digest, title }: RemoteSearch,
+  hasCode: boolean,
+): Promise<ShardService> {
+  if (place.kind === 'server') {
+    const { openServerShards } = await import('./server-shards.ts');
+    return openServerShards(context, { digest, title, hasCode });
+  }
+  const { openClusterShards } = await import('./cluster-shards.ts');
+  return openClusterShards(context, place.name, digest);
 }
 
 /** The strategy of a bot for other machines. */

@@ -50,6 +50,8 @@ export async function openServerShards(
 }
 
 class ServerShards implements ShardService {
+  /** Enough for many workers, and few enough to lose little at a crash. */
+  readonly mostOpen = 128;
   readonly #context: Context;
   readonly #server: Client;
   readonly #params: { readonly search_id: string };

@@ -13,18 +13,17 @@ export interface EndedShard {
 
 /** Machines that run shards. */
 export interface ShardService {
+  /** Number of shards that may wait or run at once. */
+  readonly mostOpen: number;
   /** Stores an input where the workers find it. */
   readonly putInput: (input: EncodedInput) => Promise<void>;
   /** Queues shards. One that has succeeded does not run again; one that has failed does. */
   readonly submit: (shards: readonly Shard[]) => Promise<void>;
   /** Waits for shards to end, and returns each once. */
   readonly nextEnded: () => Promise<readonly EndedShard[]>;
-  /** Ends all shards and deletes their results. */
-  readonly close: () => Promise<void>;
+  /** Ends all shards. @param isComplete whether no later command needs their results */
+  readonly close: (isComplete: boolean) => Promise<void>;
 }
-
-/** Shards that wait or run at once: enough for many workers, and few enough to lose little at a crash. */
-const MOST_OPEN = 128;
 
 /** Runs trials as shards on other machines. */
 export class RemoteTrials implements TrialRunner {
@@ -34,6 +33,8 @@ export class RemoteTrials implements TrialRunner {
   /** Shards that ended before they were submitted, in an earlier run of the command. */
   readonly #early = new Map<string, EndedShard>();
   #closed: Promise<void> | undefined;
+  /** Number of batches whose results have not all arrived. */
+  #unfinished = 0;
 
   constructor(service: ShardService, strategy: SentStrategy) {
     this.#service = service;
@@ -42,18 +43,22 @@ export class RemoteTrials implements TrialRunner {
 
   async run(batch: TrialBatch, onResult: (result: TrialResult) => void): Promise<void> {
     if (batch.indices.length === 0) return;
+    this.#unfinished += 1;
     const waiting = shardsOf(batch, await this.#inputOf(batch.setups));
     const open = new Map<string, Shard>();
     for (;;) {
       const added: Shard[] = [];
-      while (open.size < MOST_OPEN) {
+      while (open.size < this.#service.mostOpen) {
         const { value: shard, done } = waiting.next();
         if (done === true) break;
         open.set(shard.id, shard);
         added.push(shard);
       }
       if (added.length > 0) await this.#service.submit(added);
-      if (open.size === 0) return;
+      if (open.size === 0) {
+        this.#unfinished -= 1;
+        return;
+      }
       for (const ended of await this.#endedOf(open)) {
         const shard = open.get(ended.id)!;
         open.delete(ended.id);
@@ -63,7 +68,7 @@ export class RemoteTrials implements TrialRunner {
   }
 
   end(): Promise<void> {
-    return (this.#closed ??= this.#service.close());
+    return (this.#closed ??= this.#service.close(this.#unfinished === 0));
   }
 
   /** The next shards among `open` that have ended, one or more. */

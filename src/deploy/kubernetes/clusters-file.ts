@@ -16,6 +16,34 @@ const egressSchema = z.strictObject({
   ports: z.array(port).min(1).max(20),
 });
 
+const searchesSchema = z
+  .strictObject({
+    /** `s3://BUCKET/PREFIX`, or the directory of this machine where the volume of `claim` is mounted. */
+    store: z.string().min(1).max(1024),
+    /** Name of the PersistentVolumeClaim that pods mount for a directory. */
+    claim: z.string().min(1).max(253).optional(),
+    /** Endpoint of a server that speaks the protocol of S3. */
+    endpoint: plainUrl.optional(),
+    region: z.string().min(1).max(64).optional(),
+    /** Name of the Secret with AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY for the pods. */
+    secret: z.string().min(1).max(253).optional(),
+    /** Service account of the pods, for credentials by role. */
+    service_account: z.string().min(1).max(253).optional(),
+    /** Number of pods that run at once; 16 by default. */
+    parallelism: z.int().min(1).max(10_000).optional(),
+  })
+  .refine(({ store, claim }) => store.startsWith('s3://') === (claim === undefined), {
+    message: 'must have a claim if store is a directory, and none if it is s3://…',
+    path: ['claim'],
+  })
+  .refine(
+    ({ store, endpoint, region, secret }) =>
+      store.startsWith('s3://') || (endpoint ?? region ?? secret) === undefined,
+    {
+      message: 'endpoint, region and secret require a store s3://…',
+    },
+  );
+
 /** Rejects unknown fields, which also keeps tokens and keys out of the file. */
 const definitionSchema = z
   .strictObject({
@@ -44,6 +72,8 @@ const definitionSchema = z
       .optional(),
     /** Addresses that runners may connect to besides DNS; defaults to the ports of exchanges, `control_url` and `otlp_endpoint`. */
     egress: z.array(egressSchema).max(50).optional(),
+    /** Where `--on cluster:NAME` keeps the inputs and results of searches, and how its pods run. */
+    searches: searchesSchema.optional(),
   })
   .refine(({ kubeconfig, in_cluster }) => (kubeconfig === undefined) === (in_cluster === true), {
     message: 'must have exactly one of kubeconfig and in_cluster',

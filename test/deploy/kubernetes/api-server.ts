@@ -85,6 +85,7 @@ const KINDS: readonly Kind[] = [
   { apiVersion: 'v1', kind: 'Event', plural: 'events' },
   { apiVersion: 'v1', kind: 'Namespace', plural: 'namespaces' },
   { apiVersion: 'apps/v1', kind: 'Deployment', plural: 'deployments' },
+  { apiVersion: 'batch/v1', kind: 'Job', plural: 'jobs' },
   { apiVersion: 'networking.k8s.io/v1', kind: 'NetworkPolicy', plural: 'networkpolicies' },
   { apiVersion: 'coordination.k8s.io/v1', kind: 'Lease', plural: 'leases' },
 ];

@@ -61,6 +61,7 @@ export const verb = defineVerb({
     'strategy_timeout_seconds',
     'strategy_memory_mb',
     'server_url',
+    'clusters_file',
   ],
   examples: [
     'backtest robustness bot.yaml',

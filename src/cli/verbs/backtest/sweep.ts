@@ -35,6 +35,7 @@ export const verb = defineVerb({
     'strategy_timeout_seconds',
     'strategy_memory_mb',
     'server_url',
+    'clusters_file',
   ],
   examples: [
     'backtest sweep bot.yaml -p fast=5:50:5 -p slow=20:200:10',
