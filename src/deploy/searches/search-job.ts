@@ -13,8 +13,8 @@ export interface SearchJobPlan {
 
 export type SearchPlace = NonNullable<ClusterDefinition['searches']>;
 
-/** Exit code of a pod whose shard would fail again, by the conventions of the CLI: invalid input. */
-const INVALID = [2, 3];
+/** Exit codes of a pod that would fail again, by the conventions of the CLI: invalid input, another version. */
+const INVALID = [2, 3, 6];
 const VOLUME_DIRECTORY = '/searches';
 const USER_ID = 10_001;
 const ATTEMPTS_OF_A_SHARD = 3;
