@@ -25,6 +25,7 @@ import { createBot, updateBot } from '../api/bots.ts';
 import { haltFailure } from '../api/halt-failure.ts';
 import { addDocument, DOCUMENTS_PATH } from '../api/knowledge.ts';
 import { createLease } from '../api/leases.ts';
+import { queueShards, storeInput } from '../api/searches.ts';
 import { addConsole } from './console/console.ts';
 import { errorPage, acceptsHtml } from './console/error-page.ts';
 import { SIGN_IN_PATH } from './console/sign-in.ts';
@@ -134,6 +135,8 @@ export function createApp(services: Services, timeoutMs = REQUEST_TIMEOUT_MS): A
   app.on('POST', DOCUMENTS_PATH, authenticate(addDocument, services));
   app.on('POST', createBot.path, authenticate(createBot, services));
   app.on('PUT', '/bots/:bot_ref', authenticate(updateBot, services));
+  app.on('PUT', '/searches/:search_id/inputs/*', authenticate(storeInput, services));
+  app.on('POST', '/searches/:search_id/shards', authenticate(queueShards, services));
   app.use(async (c, next) => {
     c.set('body', await readBody(c.req));
     await withTimeout(next(), timeoutMs);

@@ -3,6 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import S3rver from 's3rver';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { jobName, searchJob } from '../../../src/deploy/searches/search-job.ts';
+import { connectSearchJobs } from '../../../src/deploy/searches/search-jobs.ts';
 import { inProcess } from '../../cli/in-process.ts';
 import { isAtLength } from '../../length.ts';
 import { startApiServer, type TestApiServer } from '../kubernetes/api-server.ts';
@@ -11,6 +13,8 @@ import { startJobController, type JobController } from './job-controller.ts';
 
 const SMA = join(import.meta.dirname, '../../../examples/sma-crossover.yaml');
 const GRID = ['-p', 'fast=5:15:5', '-p', 'slow=20:60:20'];
+/** A real cluster for the last test, whose namespace `default` must allow Jobs. */
+const REAL = process.env['SERVICE_LOCAL_TEST_KUBECONFIG'];
 const KEYS = { AWS_ACCESS_KEY_ID: 'S3RVER', AWS_SECRET_ACCESS_KEY: 'S3RVER' };
 
 let directory: string;
@@ -141,4 +145,24 @@ test.runIf(isAtLength)('a sweep on a cluster keeps its inputs and results in S3'
     }
     await s3.close();
   }
+});
+
+test.runIf(REAL)('a real API server accepts the Job of a search', async () => {
+  const searches = { store: 's3://searches/team', secret: 'keys', parallelism: 1 };
+  const image = 'registry.invalid/sl:1';
+  const definition = {
+    kubeconfig: REAL!,
+    owner: 'own' as const,
+    namespace: 'default',
+    image,
+    control_url: 'https://bots.example',
+    searches,
+  };
+  const plan = { digest: 'a'.repeat(64), shards: ['b'.repeat(64), 'c'.repeat(64)], definition };
+  const jobs = connectSearchJobs(definition, { name: 'real', signal: AbortSignal.timeout(60_000) });
+  const name = jobName(plan);
+  await jobs.start(searchJob(plan));
+  expect(await jobs.status(name)).toEqual({ failure: undefined, failedIndexes: undefined });
+  await jobs.remove(name);
+  await jobs.close();
 });
