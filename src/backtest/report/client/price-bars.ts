@@ -8,7 +8,7 @@ declare const LightweightCharts: typeof Charts;
 declare const chartTools: ChartTools;
 declare const chartSeries: ChartSeries;
 
-/** Adds the prices to a chart: candles, or a line where they would be too narrow. */
+/** Adds the prices to a chart: candles, or a line where they would be too narrow or have no height. */
 export function addPriceBars(chart: Charts.IChartApi, onWidth: (isNarrow: boolean) => void) {
   const { color, paint, quiet, priceFormat } = chartTools;
   /** Widest candles, px, that are drawn as a line. */
@@ -25,13 +25,18 @@ export function addPriceBars(chart: Charts.IChartApi, onWidth: (isNarrow: boolea
     visible: false,
   });
   let isNarrow = false;
+  /** Whether the data have only closes. */
+  let isFlat = false;
+  const showSeries = (): void => {
+    candles.applyOptions({ visible: !isNarrow && !isFlat });
+    closes.applyOptions({ visible: isNarrow || isFlat });
+  };
   chart.timeScale().subscribeVisibleLogicalRangeChange((range) => {
     if (range === null) return;
     const isNow = chart.timeScale().width() / (range.to - range.from) < narrow;
     if (isNow === isNarrow) return;
     isNarrow = isNow;
-    candles.applyOptions({ visible: !isNarrow });
-    closes.applyOptions({ visible: isNarrow });
+    showSeries();
     onWidth(isNarrow);
   });
   paint(() => {
@@ -51,6 +56,8 @@ export function addPriceBars(chart: Charts.IChartApi, onWidth: (isNarrow: boolea
       }));
       candles.setData(rows);
       closes.setData(rows);
+      isFlat = rows.every((row) => row.low === row.high);
+      showSeries();
     },
   };
 }
