@@ -175,7 +175,7 @@ export default defineStrategy({
   const other = await json<BotFork>('fork', 'own', '--at', moment, '--set', 'params.every=4');
   // The strategy counted the bars before the fork: 104 is the first of its turns.
   expect(other.comparison!.first_difference!.fork!['time']).toBe('2000-04-13T00:00:00.000Z');
-}, 30_000);
+});
 
 test('forks that are impossible are rejected with the reason', async () => {
   const failed = async (code: number, text: string, ...words: string[]): Promise<void> => {

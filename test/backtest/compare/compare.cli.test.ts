@@ -16,7 +16,7 @@ beforeAll(async () => {
   const first = await run('backtest', SMA, '--json');
   runId = (JSON.parse(first.stdout) as { run_id: string }).run_id;
   await run('backtest', SMA, '-p', 'fast=20', '--from', '2010-01-01', '--out', 'other');
-}, 30_000);
+});
 afterAll(() => rmSync(directory, { recursive: true }));
 
 describe('runs compare', () => {

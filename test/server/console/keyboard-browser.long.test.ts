@@ -38,7 +38,7 @@ beforeAll(async () => {
   await send('POST', '/bots/traded/paper/start', { speed: 1 });
   await send('POST', '/bots/halted/halt', { reason: 'a drill' });
   await browser.signIn();
-}, 30_000);
+});
 afterAll(() => browser.close());
 afterEach(() => assert.deepEqual(browser.takeComplaints(), []));
 
