@@ -70,6 +70,7 @@ const LONG_FUNCTIONS: Readonly<Record<string, string>> = {
   'src/server/metrics.ts createMetrics': 'declares one metric after another',
   'src/server/registry.ts addRegistry': 'registers routes, one after another',
   'src/server/server.ts startServer': 'starts what a server consists of, in order',
+  'src/server/storage-metrics.ts createStorageMetrics': 'declares one metric after another',
 };
 
 /**

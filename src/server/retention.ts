@@ -1,5 +1,5 @@
 /** How long the server keeps rows that are of no use after some time, and the job that deletes them. */
-import { DAY } from '../base/durations.ts';
+import { DAY, HOUR, MINUTE } from '../base/durations.ts';
 import type { Log } from '../base/log.ts';
 import { expireSearches } from '../fleet/searches/searches.ts';
 import { deleteOldFiles } from '../fleet/tasks/task-files.ts';
@@ -12,9 +12,11 @@ import { eraseAnswers } from '../identity/renew-lease.ts';
 import { purgeStepUps } from '../identity/step-up.ts';
 import { clearAbandonedPassages } from '../research/knowledge/documents.ts';
 import type { Db } from '../storage/tables.ts';
+import { purgeSizeSamples, sampleSizes } from '../storage/table-sizes.ts';
 import { purgeIdempotencyKeys } from './idempotency.ts';
 
-const EVERY_MS = 10 * 60_000;
+const EVERY_MS = 10 * MINUTE;
+const MEASURED_EVERY_MS = HOUR;
 
 /** Lives that a setting decides. */
 export interface Lives {
@@ -38,6 +40,7 @@ export const RETENTIONS = [
       if (task_file_days > 0) await deleteOldFiles(storage, clock() - task_file_days * DAY);
     },
   },
+  inOneWrite('samples of table sizes', purgeSizeSamples),
   { name: 'passages of abandoned uploads', end: clearAbandonedPassages },
 ] as const satisfies readonly Retention[];
 
@@ -51,17 +54,24 @@ function inOneWrite(name: string, purge: (tx: Db, now: number) => Promise<void>)
 }
 
 /**
- * Deletes rows whose life has ended, now and every ten minutes.
+ * Deletes rows whose life has ended, now and every ten minutes, and measures the tables every hour.
  * @returns a function that stops the job.
  */
 export function startRetention(store: IdentityStore, lives: Lives, log: Log): () => Promise<void> {
   let isStopping = false;
   let running = Promise.resolve();
+  let measuredAt = -Infinity;
   const run = async (): Promise<void> => {
     for (const { name, end } of RETENTIONS as readonly Retention[]) {
       if (isStopping) return;
       await end(store, lives).catch((error: unknown) =>
         log.warn({ err: error, msg: `expired rows could not be deleted: ${name}` }),
+      );
+    }
+    if (performance.now() - measuredAt >= MEASURED_EVERY_MS) {
+      measuredAt = performance.now();
+      await sampleSizes(store.storage, store.clock()).catch((error: unknown) =>
+        log.warn({ err: error, msg: 'the tables could not be measured' }),
       );
     }
     await store.storage.eraseTraces().catch((error: unknown) => {

@@ -1,5 +1,6 @@
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
 import { databaseSize } from '../storage/database-size.ts';
+import { countEvents, readSizes } from '../storage/table-sizes.ts';
 import { watchStorageLoad } from '../storage/storage-load.ts';
 import type { Storage } from '../storage/storage.ts';
 import { cachedFigures, type CachedFigures } from './cached-figures.ts';
@@ -52,22 +53,45 @@ export function createStorageMetrics(
   });
   const tables = new Gauge({
     name: 'service_local_table_bytes',
-    help: 'Size of a table of PostgreSQL with its indexes',
+    help: 'Size of a table with its indexes; for SQLite only tables of at least 1 MB, as measured hourly',
     labelNames: ['table'],
+    registers,
+  });
+  const growth = new Gauge({
+    name: 'service_local_table_growth_bytes_per_day',
+    help: 'Average growth of a table of at least 1 MB over the last 30 days',
+    labelNames: ['table'],
+    registers,
+  });
+  const events = new Gauge({
+    name: 'service_local_bot_events',
+    help: 'Events of all bots by place: in the database, or in archived files',
+    labelNames: ['place'],
     registers,
   });
   const drop = (): void => {
     total.remove();
     tables.reset();
+    growth.reset();
+    events.reset();
   };
   const figures = cachedFigures({
     freshMs: FRESH_MS,
     clock,
-    read: () => databaseSize(storage),
-    show(size) {
+    read: async () => ({
+      size: await databaseSize(storage),
+      sampled: await readSizes(storage.read),
+      counts: await countEvents(storage.read),
+    }),
+    show({ size, sampled, counts }) {
       drop();
       total.set(size.total);
-      for (const { name: table, bytes } of size.tables) tables.set({ table }, bytes);
+      const measured = size.tables.length > 0 ? size.tables : sampled;
+      for (const { name: table, bytes } of measured) tables.set({ table }, bytes);
+      for (const { name: table, bytes_per_day } of sampled) {
+        if (bytes_per_day !== null) growth.set({ table }, bytes_per_day);
+      }
+      for (const [place, count] of Object.entries(counts)) events.set({ place }, count);
     },
     drop,
   });

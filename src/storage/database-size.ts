@@ -1,11 +1,12 @@
 import { sql } from 'kysely';
+import { tableSizes, type TableSize } from './table-sizes.ts';
 import type { Storage } from './storage.ts';
 
 /** Sizes in bytes. */
 export interface DatabaseSize {
   readonly total: number;
   /** By table, with its indexes. Empty for SQLite, which would have to read the whole file. */
-  readonly tables: readonly { readonly name: string; readonly bytes: number }[];
+  readonly tables: readonly TableSize[];
 }
 
 export async function databaseSize({
@@ -19,8 +20,6 @@ export async function databaseSize({
     );
     return { total: rows[0]!.bytes, tables: [] };
   }
-  const { rows: tables } = await sql<{ name: string; bytes: number }>`
-    select relname as name, pg_total_relation_size(oid) as bytes from pg_class
-    where relkind = 'r' and relnamespace = current_schema()::regnamespace`.execute(read);
+  const tables = await tableSizes(read);
   return { total: tables.reduce((sum, { bytes }) => sum + bytes, 0), tables };
 }

@@ -930,4 +930,17 @@ export const MIGRATIONS: readonly Migration[] = [
     name: 'trace context',
     statements: [`alter table tasks add column traceparent text`],
   },
+  {
+    name: 'size samples',
+    statements: [
+      `create table size_samples (
+        name text not null,
+        day bigint not null,
+        bytes bigint not null,
+        measured_at bigint not null,
+        primary key (name, day)
+      )`,
+      `create index size_samples_time on size_samples (measured_at)`,
+    ],
+  },
 ];

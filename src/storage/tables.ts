@@ -70,6 +70,7 @@ export interface Tables {
   search_inputs: SearchInputsTable;
   search_shards: SearchShardsTable;
   database_identity: DatabaseIdentityTable;
+  size_samples: SizeSamplesTable;
 }
 
 /** One row; see `DatabaseIdentity`. */
@@ -79,6 +80,16 @@ export interface DatabaseIdentityTable {
   epoch: number;
   place: string | null;
   superseded_by: number | null;
+}
+
+/** The last measured size of a table on each day. */
+export interface SizeSamplesTable {
+  /** Name of the table. */
+  name: string;
+  /** Days since the Unix epoch. */
+  day: number;
+  bytes: number;
+  measured_at: number;
 }
 
 export interface CustomersTable {
