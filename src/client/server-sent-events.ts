@@ -28,7 +28,10 @@ export async function* serverSentEvents(
   }
 }
 
-async function* linesOf(bytes: AsyncIterable<Uint8Array>): AsyncGenerator<string, void, void> {
+/** Lines may end with CR LF, LF or CR. */
+export async function* linesOf(
+  bytes: AsyncIterable<Uint8Array>,
+): AsyncGenerator<string, void, void> {
   const decoder = new TextDecoder();
   let rest = '';
   for await (const chunk of bytes) {

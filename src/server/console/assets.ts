@@ -2,7 +2,9 @@ import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
+import { linesOf, serverSentEvents } from '../../client/server-sent-events.ts';
 import { announce } from './client/announce.ts';
+import { askQuestion, chat, refreshChat } from './client/chat.ts';
 import { connection } from './client/connection.ts';
 import { describeSession } from './client/describe-session.ts';
 import { equityChart } from './client/equity-chart.ts';
@@ -15,11 +17,14 @@ import { lease } from './client/lease.ts';
 import { showError, passkeys, post } from './client/passkeys.ts';
 import { progressText } from './client/progress-text.ts';
 import { replacePart } from './client/replace.ts';
+import { showQuestion } from './client/show-question.ts';
+import { chunksOf, streamAnswer } from './client/stream-answer.ts';
 import { task, tasks } from './client/tasks.ts';
 import { theme } from './client/theme.ts';
 import { timeline } from './client/timeline.ts';
 import { STYLE } from './style.ts';
 import { STYLE_OF_BOTS } from './style-bots.ts';
+import { STYLE_OF_CHAT } from './style-chat.ts';
 
 /**
  * A static file of the console. Its URL contains a hash of the content, so browsers may cache it
@@ -80,7 +85,11 @@ function vendorScript(
   return asset(`${name}.js`, JAVASCRIPT, readFileSync(join(root, path), 'utf8'));
 }
 
-export const STYLE_SHEET = asset('style.css', 'text/css; charset=utf-8', STYLE + STYLE_OF_BOTS);
+export const STYLE_SHEET = asset(
+  'style.css',
+  'text/css; charset=utf-8',
+  STYLE + STYLE_OF_BOTS + STYLE_OF_CHAT,
+);
 export const THEME = script('theme', theme);
 export const FORMS = script('forms', announce, forms);
 export const CONNECTION = script('connection', announce, connection);
@@ -111,6 +120,19 @@ export const TIMELINE = script('timeline', announce, replacePart, timeline);
 export const HALTING = script('halting', announce, replacePart, halting);
 export const TASKS = script('tasks', replacePart, tasks);
 export const TASK = script('task', announce, replacePart, progressText, task);
+
+export const CHAT = script(
+  'chat',
+  announce,
+  linesOf,
+  serverSentEvents,
+  chunksOf,
+  streamAnswer,
+  showQuestion,
+  refreshChat,
+  askQuestion,
+  chat,
+);
 
 export const ICON = asset(
   'icon.svg',

@@ -9,6 +9,7 @@ const TABS = [
   { title: 'Events', page: 'events' },
   { title: 'Runs', page: 'runs' },
   { title: 'Versions', page: 'versions' },
+  { title: 'Chat', page: 'chat' },
 ] as const;
 
 /** Reads the bot that the path of the page names. */
@@ -41,7 +42,7 @@ export function botFrame(bot: BotDetail, page: (typeof TABS)[number]['page'], bo
     </div>
     <nav class="tabs" aria-label="Pages of this bot">
       <ul>
-        ${TABS.map(
+        ${TABS.filter(({ page: one }) => one !== 'chat' || kind === 'research').map(
           (tab) =>
             html`<li>
               <a href="${botPath(slug, tab.page)}" ${tab.page === page && html`aria-current="page"`}

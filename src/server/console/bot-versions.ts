@@ -123,16 +123,34 @@ async function diff({ call }: Visit, bot: BotDetail, from: string, to: string): 
       `service-local bots diff ${bot.slug} --from ${from} --to ${to}`,
     );
   }
-  const value = (given: unknown): Child =>
-    given === undefined ? '' : html`<code>${JSON.stringify(given)}</code>`;
   // Files of custom code are compared by their hashes.
   const all = [
     ...changes.map(({ pointer, ...rest }) => ({ ...rest, where: pointer })),
     ...files.map(({ file, ...rest }) => ({ ...rest, where: file })),
   ];
+  const label = `Differences between versions ${from} and ${to}`;
+  return diffTable(label, [`Version ${from}`, `Version ${to}`], all);
+}
+
+export interface Difference {
+  /** A file, or the JSON pointer of a field. */
+  readonly where: string;
+  readonly kind: string;
+  readonly from?: unknown;
+  readonly to?: unknown;
+}
+
+/** @param sides titles of the columns with the old and the new values. */
+export function diffTable(
+  label: string,
+  sides: readonly [from: string, to: string],
+  differences: readonly Difference[],
+): Html {
+  const value = (given: unknown): Child =>
+    given === undefined ? '' : html`<code>${JSON.stringify(given)}</code>`;
   return html`<div class="diff">
-    ${table<(typeof all)[number]>(
-      `Differences between versions ${from} and ${to}`,
+    ${table<Difference>(
+      label,
       [
         {
           title: 'Field or file',
@@ -140,10 +158,10 @@ async function diff({ call }: Visit, bot: BotDetail, from: string, to: string): 
           cell: ({ where }) => html`<code>${where}</code>`,
         },
         { title: 'Change', cell: ({ kind }) => kind },
-        { title: `Version ${from}`, cell: (one) => html`<del>${value(one.from)}</del>` },
-        { title: `Version ${to}`, cell: (one) => html`<ins>${value(one.to)}</ins>` },
+        { title: sides[0], cell: (one) => html`<del>${value(one.from)}</del>` },
+        { title: sides[1], cell: (one) => html`<ins>${value(one.to)}</ins>` },
       ],
-      all,
+      differences,
     )}
   </div>`;
 }

@@ -8,6 +8,7 @@ import { addAccountPages } from './account.ts';
 import { assetAt, ASSETS_PATH } from './assets.ts';
 import { addAuditPages } from './audit.ts';
 import { addBotPages } from './bots.ts';
+import { addChat } from './chat.ts';
 import { addHaltPages } from './halts.ts';
 import { FIRST_PAGE } from './layout.ts';
 import { addCustomerPages } from './license-customers.ts';
@@ -20,6 +21,7 @@ import { addLicensePages } from './license.ts';
 import { pagesOf, type Pages } from './pages.ts';
 import { addSignIn } from './sign-in.ts';
 import { addStepUp } from './step-up.ts';
+import { addTaskRows } from './task-rows.ts';
 import { addTaskPages } from './tasks.ts';
 
 const AREAS: readonly ((pages: Pages, services: Services) => void)[] = [
@@ -34,6 +36,8 @@ const AREAS: readonly ((pages: Pages, services: Services) => void)[] = [
   addHaltPages,
   addBotPages,
   addTaskPages,
+  addTaskRows,
+  addChat,
   addAccountPages,
   addStepUp,
 ];

@@ -19,16 +19,19 @@ export function forms(): void {
   });
   for (const button of document.querySelectorAll<HTMLButtonElement>('button[data-copy]')) {
     button.hidden = false;
-    button.addEventListener('click', () => {
-      const source = document.querySelector(`#${button.dataset['copy']!}`)!;
-      const copied = navigator.clipboard.writeText(source.textContent);
-      void copied
-        .catch(() => 'Not copied')
-        .then((failed) => {
-          button.textContent = failed ?? 'Copied';
-          announce(button.textContent);
-          return failed;
-        });
-    });
   }
+  // Scripts of pages may add such buttons.
+  document.addEventListener('click', ({ target }) => {
+    const button = (target as Element).closest<HTMLButtonElement>('button[data-copy]');
+    if (button === null) return;
+    const source = document.querySelector(`#${button.dataset['copy']!}`)!;
+    const copied = navigator.clipboard.writeText(source.textContent);
+    void copied
+      .catch(() => 'Not copied')
+      .then((failed) => {
+        button.textContent = failed ?? 'Copied';
+        announce(button.textContent);
+        return failed;
+      });
+  });
 }
