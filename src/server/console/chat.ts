@@ -112,7 +112,7 @@ async function showChat(visit: Visit, form?: Form): Promise<Content> {
 function showNoChat({ slug }: BotDetail): Html {
   return emptyState(
     'Only research bots answer questions. A research bot has kind: research in its file:',
-    `service-local bots show ${slug}`,
+    `service-local bots get ${slug}`,
   );
 }
 
