@@ -50,8 +50,8 @@ export async function openServerShards(
 }
 
 class ServerShards implements ShardService {
-  /** Enough for many workers, and few enough to lose little at a crash. */
-  readonly mostOpen = 128;
+  /** Enough for hundreds of workers, and few enough to keep little in the database. */
+  readonly mostOpen = 512;
   readonly #context: Context;
   readonly #server: Client;
   readonly #params: { readonly search_id: string };

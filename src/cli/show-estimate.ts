@@ -4,7 +4,7 @@ import type { Output } from './output.ts';
 
 interface Estimate extends SearchEstimate {
   readonly cores: number;
-  /** Duration with all cores busy, hours. */
+  /** Duration with as many cores busy as shards can run at once, hours. */
   readonly hours: number;
 }
 
@@ -12,7 +12,7 @@ const HOUR_MS = 3_600_000;
 const MB = 1024 * 1024;
 
 export function showEstimate(out: Output, estimate: Estimate): void {
-  const { trials, skipped, shards, trials_per_shard, bars, pilot } = estimate;
+  const { trials, skipped, shards, trials_per_shard, parallel_shards, bars, pilot } = estimate;
   const {
     seconds_per_trial,
     seconds_per_shard,
@@ -27,6 +27,7 @@ export function showEstimate(out: Output, estimate: Estimate): void {
   const rows = [
     ['trials', `${formatNumber(trials)} over ${formatCountOf(bars, 'bar')}${without}`],
     ['shards', `${formatNumber(shards)} of at most ${formatCountOf(trials_per_shard, 'trial')}`],
+    ['shards at once', `at most ${formatNumber(parallel_shards)}`],
     ['pilot', `${formatCountOf(pilot.trials, 'trial')}${failed}`],
     ['time of a trial', `${rounded(seconds_per_trial * 1000)} ms`],
     ['time of a shard beside its trials', `${rounded(seconds_per_shard * 1000)} ms`],

@@ -52,6 +52,10 @@ export class Grid implements TrialSource {
     return this.#valid.length;
   }
 
+  get batchSize(): number {
+    return this.capacity;
+  }
+
   trial(index: number): Trial {
     return { index, params: this.#params(this.#valid[index]!) };
   }

@@ -69,7 +69,7 @@ async function runGenerations(
         ...trials.trial(index),
         ...(results.lastRung > 0 && { rung }),
       });
-      await runner.run({ indices, trial, setups, capacity: trials.capacity }, (result) => {
+      await runner.run({ indices, trial, setups, batchSize: trials.batchSize }, (result) => {
         results.add(result);
         saved.add(result, isLast || 'error' in result);
         onProgress();

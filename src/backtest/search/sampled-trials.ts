@@ -67,6 +67,13 @@ export class SampledTrials implements TrialSource {
     return this.#isExhausted ? this.#points.length : this.#options.trials;
   }
 
+  /** Random trials depend on no other ones, so that all can run at once. */
+  get batchSize(): number {
+    const { kind, prune } = this.#options;
+    const isFree = kind === 'random' && !prune;
+    return isFree ? this.capacity : Math.min(this.capacity, GENERATION_SIZE);
+  }
+
   get count(): number {
     return this.#points.length;
   }
@@ -77,10 +84,7 @@ export class SampledTrials implements TrialSource {
 
   nextGeneration(results: TrialResults): Uint32Array {
     const first = this.#points.length;
-    const { kind, prune } = this.#options;
-    // Random trials depend on no other ones, so that all can run at once.
-    const isFree = kind === 'random' && !prune;
-    const end = isFree ? this.capacity : Math.min(this.capacity, first + GENERATION_SIZE);
+    const end = Math.min(this.capacity, first + this.batchSize);
     const fit = this.#fitter(results);
     while (this.#points.length < end) {
       const point = this.#newPoint(fit());

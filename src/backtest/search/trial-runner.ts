@@ -5,8 +5,8 @@ export interface TrialBatch {
   /** The `rung` of a trial is the index of its setup, by default the last. */
   readonly setups: readonly TrialSetup[];
   readonly indices: Uint32Array;
-  /** Number of all trials, those of other batches included; by default, the number of indices. */
-  readonly capacity?: number | undefined;
+  /** Number of trials of the batch before any has ended; by default, the number of indices. */
+  readonly batchSize?: number | undefined;
   readonly trial: (index: number) => Trial;
 }
 

@@ -6,6 +6,8 @@ import type { Trials } from './trial.ts';
 export interface TrialSource extends Trials {
   /** Number of trials in a generation; undefined if there is one generation. */
   readonly generationSize?: number | undefined;
+  /** Largest number of trials that `nextGeneration` returns. */
+  readonly batchSize: number;
   readonly skipped: SkippedCombinations;
   /**
    * Adds a generation and returns its indices, none after the last one. May depend on the results of all

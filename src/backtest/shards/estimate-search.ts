@@ -12,6 +12,8 @@ export interface SearchEstimate {
   readonly skipped: number;
   readonly shards: number;
   readonly trials_per_shard: number;
+  /** Shards that can run at once, since generations run one after another. */
+  readonly parallel_shards: number;
   readonly bars: number;
   readonly pilot: { readonly trials: number; readonly failed: number };
   /** Mean time of a trial in the second half of the pilot. */
@@ -56,8 +58,11 @@ export async function estimateSearch(
   }
   const count = ended.length;
   const seconds = secondsOf(rounds.slice(rounds.length >> 1));
-  const size = shardSize(total);
-  const shards = Math.ceil(total / size);
+  const { batchSize } = trials;
+  const size = shardSize(batchSize);
+  const shards =
+    Math.floor(total / batchSize) * Math.ceil(batchSize / size) +
+    Math.ceil((total % batchSize) / size);
   await encodeResults(ended);
   const encodedAt = performance.now();
   const { parquet, errors } = await encodeResults(ended);
@@ -68,6 +73,7 @@ export async function estimateSearch(
     skipped: trials.skipped.total,
     shards,
     trials_per_shard: size,
+    parallel_shards: Math.ceil(batchSize / size),
     bars: Math.max(...setup.instruments.map(({ bars }) => bars.length)),
     pilot: { trials: count, failed: ended.filter((one) => 'error' in one).length },
     seconds_per_trial: seconds,

@@ -11,8 +11,8 @@ export interface Shard {
   readonly trials: readonly Trial[];
 }
 
-/** A batch has about this many shards, so that many workers end at about the same time. */
-const SHARDS_OF_A_BATCH = 64;
+/** A batch has about this many shards, so that a hundred workers end at about the same time. */
+const SHARDS_OF_A_BATCH = 256;
 const MIN_TRIALS = 4;
 const MAX_TRIALS = 1000;
 /** Longest list of trials in JSON, which must fit into a request. */
@@ -23,10 +23,10 @@ const MAX_BYTES = 256 * 1024;
  * after an interruption, even if some shards have ended, so that finished work is found again.
  */
 export function* shardsOf(
-  { indices, trial, capacity = indices.length }: TrialBatch,
+  { indices, trial, batchSize = indices.length }: TrialBatch,
   input: string,
 ): Generator<Shard, void> {
-  const size = shardSize(capacity);
+  const size = shardSize(batchSize);
   for (let first = 0; first < indices.length;) {
     const group = Math.floor(indices[first]! / size);
     let end = first + 1;

@@ -36,14 +36,22 @@ export function plantedSharpe({ length, scale, mode, isHedged }: Params): number
 const metricsWith = (figures: Partial<TrialMetrics>): TrialMetrics =>
   metricsFrom((name) => figures[name] ?? null);
 
+/** A search before its first trial. */
+export function plannedTrials(options: SamplerOptions): {
+  readonly trials: SampledTrials;
+  readonly results: TrialResults;
+} {
+  const defaults = { length: 20, scale: 1, mode: 'slow', isHedged: false };
+  const trials = new SampledTrials(strategy, defaults, AXES, options);
+  return { trials, results: new TrialResults(trials) };
+}
+
 /** Runs a search whose figures are a function of the parameters. */
 export function search(
   options: SamplerOptions & { readonly goal: Goal },
   figuresOf: (params: Params) => Partial<TrialMetrics>,
 ): { readonly trials: SampledTrials; readonly results: TrialResults } {
-  const defaults = { length: 20, scale: 1, mode: 'slow', isHedged: false };
-  const trials = new SampledTrials(strategy, defaults, AXES, options);
-  const results = new TrialResults(trials);
+  const { trials, results } = plannedTrials(options);
   for (;;) {
     const indices = trials.nextGeneration(results);
     if (indices.length === 0) return { trials, results };

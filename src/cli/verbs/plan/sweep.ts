@@ -72,7 +72,8 @@ export const verb = defineVerb({
       estimateSearch(search, strategy, runner, options.pilot),
     );
     const { cores } = options;
-    const data = { ...estimate, cores, hours: estimate.core_hours / cores };
+    const busy = Math.min(cores, estimate.parallel_shards);
+    const data = { ...estimate, cores, hours: estimate.core_hours / busy };
     return { data, show: (out) => showEstimate(out, data) };
   },
 });
