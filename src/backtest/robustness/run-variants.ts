@@ -1,8 +1,10 @@
 import { join } from 'node:path';
 import type { BacktestJob } from '../job.ts';
+import type { ExecutedTrial } from '../ledger/packed-trials.ts';
 import { LineLog } from '../line-log.ts';
 import { setupOf, type Search } from '../search/plan-search.ts';
 import { isComplete, type TrialMetrics } from '../search/trial-figures.ts';
+import type { CountTrials } from '../search/saved-trials.ts';
 import type { TrialRunner } from '../search/trial-runner.ts';
 import type { Trial } from '../search/trial.ts';
 import type { Variant } from './robustness-figures.ts';
@@ -19,6 +21,8 @@ export interface VariantsOptions {
   /** Directory of the log from which interrupted runs resume; by default there is no log. */
   readonly directory?: string | undefined;
   readonly signal?: AbortSignal | undefined;
+  /** Called with ended neighbors before they are logged. Stresses do not count: none is chosen. */
+  readonly count?: CountTrials | undefined;
   /** Called with the number of variants that have ended: once at the start, then after each. */
   readonly onProgress?: ((done: number) => void) | undefined;
 }
@@ -35,7 +39,7 @@ export async function runVariants<Name extends string>(
   search: Search,
   runner: TrialRunner,
   variants: readonly PlannedVariant<Name>[],
-  { directory, signal, onProgress }: VariantsOptions,
+  { directory, signal, count, onProgress }: VariantsOptions,
 ): Promise<Variant<Name>[]> {
   const ended = new Map<number, Ended>();
   const log =
@@ -51,15 +55,22 @@ export async function runVariants<Name extends string>(
     rung: index,
     params: variants[index]!.job.params,
   });
+  const countEnded = (places: Iterable<number>): void => {
+    const neighbors = [...places].filter((place) => variants[place]!.name === 'neighbor');
+    if (neighbors.length === 0) return;
+    count?.(neighbors.map((place) => executedTrial(variants[place]!, ended.get(place)!)));
+  };
   try {
     onProgress?.(ended.size);
+    countEnded(ended.keys());
     await untilAborted(signal, () =>
       runner.run({ indices, trial, setups }, (result) => {
         const { index } = result;
         const end: Ended =
           'error' in result ? { error: result.error } : { metrics: result.metrics };
-        log?.append(JSON.stringify({ variant: index, ...end }));
         ended.set(index, end);
+        countEnded([index]);
+        log?.append(JSON.stringify({ variant: index, ...end }));
         onProgress?.(ended.size);
       }),
     );
@@ -76,6 +87,10 @@ export async function runVariants<Name extends string>(
     metrics: null,
     ...ended.get(place)!,
   }));
+}
+
+function executedTrial({ job }: PlannedVariant<string>, end: Ended): ExecutedTrial {
+  return { params: job.params, sharpe: 'error' in end ? null : end.metrics.sharpe };
 }
 
 function openLog(

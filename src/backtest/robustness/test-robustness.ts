@@ -12,6 +12,7 @@ import { runSearch } from '../search/run-search.ts';
 import type { CountTrials } from '../search/saved-trials.ts';
 import { type TrialLimits, withTrialPool } from '../search/trial-pool.ts';
 import type { TrialRunner } from '../search/trial-runner.ts';
+import type { Trial } from '../search/trial.ts';
 import { TrialResults } from '../search/trial-results.ts';
 import type { TrialMetrics } from '../search/trial-figures.ts';
 import { daysOf } from '../statistics.ts';
@@ -55,7 +56,7 @@ export interface RobustnessOptions extends TrialLimits {
   /** Existing directory of the logs from which an interrupted test resumes; by default there are none. */
   readonly directory?: string | undefined;
   readonly permutations: number;
-  /** Called with ended trials of the search, but not of its permutations, before they are logged. */
+  /** Called with ended trials of the search and ended neighbors, before they are logged. */
   readonly count?: CountTrials | undefined;
   readonly assertions: readonly Assertion<RobustnessFigureName>[];
   readonly signal?: AbortSignal | undefined;
@@ -182,6 +183,15 @@ async function runTests(
     },
     assertions,
   );
+}
+
+/** The trials that a test counts: those of its search, and the neighbors of the best one. */
+export function* trialsOf(
+  { search: { job, results, axes } }: RobustnessPlan,
+  { chosen }: Pick<RobustnessDocument, 'chosen'>,
+): Generator<Pick<Trial, 'params'>> {
+  yield* results.inOrder();
+  yield* neighborsOf(job.strategy, chosen.params, axes);
 }
 
 async function testOverfitting(

@@ -5,6 +5,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import type { Summary } from '../../../src/backtest/summary.ts';
 import type { SweepDocument } from '../../../src/backtest/search/sweep-document.ts';
+import type { RobustnessDocument } from '../../../src/backtest/robustness/robustness-document.ts';
 import type { TrialGroup } from '../../../src/backtest/ledger/trial-groups.ts';
 import { backtest as runInProgram } from '../../../src/bots/library.ts';
 import { inProcess } from '../../cli/in-process.ts';
@@ -105,6 +106,31 @@ test('a trial counts once, whichever command runs it and whatever else changes i
   };
   expect(await count(text.replace('SMA crossover on', 'Moving averages of'))).toBe(1);
   expect(await count(text.replace(/cash: .*/, "cash: '5000'"))).toBe(2);
+});
+
+test('a robustness test counts its neighbors once, and neither stresses nor permutations', async () => {
+  const test = async (...args: string[]) => {
+    const words = [SMA, '-p', 'fast=10,20', '--permutations=2', '--workers=1', ...args];
+    return json<RobustnessDocument>('backtest', 'robustness', ...words);
+  };
+  const { chosen, neighbors, stresses, lock } = await test('--out=first');
+  expect(lock.trials?.count).toBe(0);
+  expect(stresses.length).toBeGreaterThan(0);
+  const grid = [10, 20].map((fast) => `fast=${fast}`);
+  const ran = new Set([...grid, ...neighbors.map(({ label }) => label)]);
+  expect(ran.size).toBeGreaterThan(grid.length);
+  expect(await groups()).toMatchObject([{ trials: ran.size }]);
+
+  const [slow] = neighbors.filter(({ label }) => label.startsWith('slow='));
+  await backtest('-p', `fast=${chosen.params['fast']}`, '-p', slow!.label);
+  expect(await groups()).toMatchObject([{ trials: ran.size, best_sharpe: expect.any(Number) }]);
+  expect((await test('--out=first')).lock.trials?.count).toBe(0);
+  expect(await groups()).toMatchObject([{ trials: ran.size }]);
+
+  // A ledger that was lost after the runs is filled again when the test resumes.
+  rmSync(join(home, 'home/trials'), { recursive: true });
+  await test('--out=first');
+  expect(await groups()).toMatchObject([{ trials: ran.size }]);
 });
 
 test('the deflated Sharpe ratio is a gate, and the terminal counts the trial', async () => {

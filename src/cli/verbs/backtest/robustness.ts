@@ -73,7 +73,7 @@ export const verb = defineVerb({
     const { prepare, strategySource } = await import('../../../bots/prepare.ts');
     const { signalsOver } = await import('../../../bots/models/signals.ts');
     const { prepareDirectory } = await import('../../../backtest/run-files.ts');
-    const { planRobustness, testRobustness } =
+    const { planRobustness, testRobustness, trialsOf } =
       await import('../../../backtest/robustness/test-robustness.ts');
     const { writeRobustness } = await import('../../../backtest/robustness/robustness-files.ts');
     const { countTrials } = await import('../../count-trials.ts');
@@ -136,7 +136,7 @@ export const verb = defineVerb({
     }
     const data = {
       ...document,
-      lock: lockWith(plan.search.results.inOrder()),
+      lock: lockWith(trialsOf(plan, document)),
       holdout: counted.useHoldout(job),
     };
     const report = await writeRobustness(directory, data);
