@@ -20,7 +20,11 @@ import { countedRun } from '../backtest/ledger/counted-run.ts';
 import { CountedTrials } from '../backtest/ledger/counted-trials.ts';
 import type { RobustnessDocument } from '../backtest/robustness/robustness-document.ts';
 import { writeRobustness } from '../backtest/robustness/robustness-files.ts';
-import { planRobustness, testRobustness, trialsOf } from '../backtest/robustness/test-robustness.ts';
+import {
+  planRobustness,
+  testRobustness,
+  trialsOf,
+} from '../backtest/robustness/test-robustness.ts';
 import { drawdownsOf } from '../backtest/returns.ts';
 import { prepareDirectory, writeRun } from '../backtest/run-files.ts';
 import { parseAxisValues, type AxisText } from '../backtest/search/axes.ts';

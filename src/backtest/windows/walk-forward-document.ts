@@ -67,7 +67,7 @@ export interface WindowDocument {
   readonly params: Trial['params'] | null;
   readonly in_sample: TrialMetrics | null;
   readonly out_of_sample: TrialMetrics;
-  /** Why no trial could be chosen. The test window then has no position. */
+  /** Why the test window has no position: no trial could be chosen, or the chosen one failed in the test. */
   readonly flat: FlatReason | null;
 }
 

@@ -2,6 +2,7 @@ import { join } from 'node:path';
 import { ServiceError } from '../../base/errors.ts';
 import type { RunResult } from '../../engine/run-result.ts';
 import { mergeTimes } from '../../engine/steps.ts';
+import type { Execute } from '../execute.ts';
 import { executorOf } from '../executor-of.ts';
 import type { BacktestJob } from '../job.ts';
 import type { ExecutedTrial } from '../ledger/packed-trials.ts';
@@ -13,7 +14,7 @@ import { type TrialLimits, withTrialPool } from '../search/trial-pool.ts';
 import type { TrialRunner } from '../search/trial-runner.ts';
 import type { TrialMetrics } from '../search/trial-figures.ts';
 import type { RankedTrial } from '../search/trial-results.ts';
-import { metricsOf, type Trial } from '../search/trial.ts';
+import { metricsOf } from '../search/trial.ts';
 import { conventionsFor } from '../statistics.ts';
 import type { StrategySource } from '../strategy-source.ts';
 import type { Conventions } from '../summary.ts';
@@ -59,7 +60,7 @@ export interface WalkedWindow extends TrainTest {
   readonly trials: WindowTrials;
   /** Best trial in training; undefined if no trial could be chosen. */
   readonly best: Pick<RankedTrial, 'params' | 'metrics'> | undefined;
-  /** Present if no trial could be chosen. */
+  /** Present if no trial could be chosen, or if its run over the test window failed. */
   readonly flat: FlatReason | undefined;
   readonly profiles: Profiles;
   /** Run over the test window with the parameters of the best trial, or without a position. */
@@ -84,11 +85,11 @@ export interface WalkForward {
  * Chooses parameters in each training window, and runs them over the test window that follows it. Each
  * test begins without a position, with the cash with which the one before it ended, and closes its
  * positions at its last closes. Its indicators see all bars before it. A test window is flat if no trial of
- * its training meets the conditions, or all fail.
+ * its training meets the conditions, if all fail, or if the chosen one fails in the test.
  *
  * @param job with the outputs of its models
  * @throws ServiceError `usage` for windows or parameters that do not fit the job, `strategy_failed` if
- *   all trials of all windows fail; otherwise as `runSearch`
+ *   every window fails; otherwise as `runSearch`
  */
 export function walkForward(
   job: BacktestJob,
@@ -104,23 +105,16 @@ async function walkWindows(
   runner: TrialRunner,
   options: WalkForwardOptions,
 ): Promise<WalkForward> {
-  const { search: request, timeoutMs, memoryMb, signal, count } = options;
+  const { search: request, timeoutMs, memoryMb } = options;
   const plans = planWindows(commonSpanOf(job), options);
   // A window without bars is an error before the first search, not hours later.
   for (const window of plans.flatMap(({ train, test }) => [train, test])) cutsOf(job, window);
-  const tested = windowOf(job, { from: plans[0]!.test.from, to: plans.at(-1)!.test.to });
-  const conventions = conventionsFor(timesOf(tested), job);
+  const joined = windowOf(job, { from: plans[0]!.test.from, to: plans.at(-1)!.test.to });
+  const conventions = conventionsFor(timesOf(joined), job);
   const run = executorOf(source, { timeoutMs, memoryMb });
   const windows: WalkedWindow[] = [];
   let axes: readonly Axis[] = [];
   let { cash } = job.config;
-  const runBest = (
-    { instruments, signals, config, strategy }: BacktestJob,
-    params: Trial['params'],
-  ): Promise<RunResult> => {
-    const setup = { instruments, signals, strategy, params };
-    return run({ ...setup, config: { ...config, cash, closesAtEnd: true } }, { timeoutMs, signal });
-  };
   for (const [index, plan] of plans.entries()) {
     const training = windowOf(job, plan.train);
     const search = planSearch(training, request, timeoutMs);
@@ -128,28 +122,21 @@ async function walkWindows(
     await searchWindow(search, runner, { index, of: plans.length }, options);
     const best = search.results.best(search.goal);
     const testing = windowOf(job, plan.test);
-    const result =
-      best === undefined
-        ? await runFlat(testing, cash, { timeoutMs, signal })
-        : await runBest(testing, best.params);
-    const outOfSample = metricsOf(result, conventions);
-    if (best !== undefined) count?.(testing, [{ params: best.params, sharpe: outOfSample.sharpe }]);
+    const tested = await testWindow(search, { testing, cash, conventions, run }, options);
     windows.push({
       ...plan,
       training,
       testing,
       trials: countsOf(search),
       best,
-      flat: best === undefined ? flatReasonOf(search) : undefined,
       profiles: profilesOf(search),
-      result,
-      outOfSample,
+      ...tested,
     });
-    ({ cash } = result);
+    ({ cash } = tested.result);
     if (cash <= 0) break;
   }
   const [first] = windows;
-  if (windows.every(({ flat }) => flat?.reason === 'all_trials_failed')) {
+  if (windows.every(({ flat }) => flat !== undefined && flat.reason !== 'constraints_not_met')) {
     throw new ServiceError('strategy_failed', `in every window, ${first!.flat!.detail}`);
   }
   return {
@@ -157,10 +144,58 @@ async function walkWindows(
     plan: options,
     axes,
     windows,
-    tested,
+    tested: joined,
     result: joinRuns(windows.map(({ result }) => result)),
     conventions,
   };
+}
+
+interface TestedWindow {
+  readonly testing: BacktestJob;
+  /** Cash at its start. */
+  readonly cash: number;
+  readonly conventions: Conventions;
+  readonly run: Execute;
+}
+
+/**
+ * Runs the best trial of a search over the test window, and counts the run. The window is flat without
+ * such a trial, and if the run fails.
+ */
+async function testWindow(
+  search: Search,
+  { testing, cash, conventions, run }: TestedWindow,
+  { timeoutMs, signal, count }: WalkForwardOptions,
+): Promise<Pick<WalkedWindow, 'result' | 'outOfSample' | 'flat'>> {
+  const runWithout = async (flat: FlatReason) => {
+    const result = await runFlat(testing, cash, { timeoutMs, signal });
+    return { result, outOfSample: metricsOf(result, conventions), flat };
+  };
+  const best = search.results.best(search.goal);
+  if (best === undefined) return runWithout(flatReasonOf(search));
+  const { params } = best;
+  const { instruments, signals, config, strategy } = testing;
+  const setup = { instruments, signals, strategy, params };
+  const ownConfig = { ...config, cash, closesAtEnd: true };
+  let result: RunResult;
+  try {
+    result = await run({ ...setup, config: ownConfig }, { timeoutMs, signal });
+  } catch (error) {
+    if (signal?.aborted || !isFailure(error)) throw error;
+    count?.(testing, [{ params, sharpe: null }]);
+    return runWithout({ reason: 'test_failed', detail: `the test failed: ${error.message}` });
+  }
+  const outOfSample = metricsOf(result, conventions);
+  count?.(testing, [{ params, sharpe: outOfSample.sharpe }]);
+  return { result, outOfSample, flat: undefined };
+}
+
+/** Whether the strategy failed in a way in which a trial may fail, too. */
+function isFailure(error: unknown): error is ServiceError {
+  return (
+    error instanceof ServiceError &&
+    (error.code === 'strategy_failed' || error.code === 'strategy_timeout')
+  );
 }
 
 /** Runs the search of window `index`, with a log in a directory of its own. */

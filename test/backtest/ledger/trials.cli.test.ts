@@ -109,11 +109,11 @@ test('a trial counts once, whichever command runs it and whatever else changes i
 });
 
 test('a robustness test counts its neighbors once, and neither stresses nor permutations', async () => {
-  const test = async (...args: string[]) => {
+  const testRobustness = async (...args: string[]) => {
     const words = [SMA, '-p', 'fast=10,20', '--permutations=2', '--workers=1', ...args];
     return json<RobustnessDocument>('backtest', 'robustness', ...words);
   };
-  const { chosen, neighbors, stresses, lock } = await test('--out=first');
+  const { chosen, neighbors, stresses, lock } = await testRobustness('--out=first');
   expect(lock.trials?.count).toBe(0);
   expect(stresses.length).toBeGreaterThan(0);
   const grid = [10, 20].map((fast) => `fast=${fast}`);
@@ -121,15 +121,15 @@ test('a robustness test counts its neighbors once, and neither stresses nor perm
   expect(ran.size).toBeGreaterThan(grid.length);
   expect(await groups()).toMatchObject([{ trials: ran.size }]);
 
-  const [slow] = neighbors.filter(({ label }) => label.startsWith('slow='));
+  const slow = neighbors.find(({ label }) => label.startsWith('slow='));
   await backtest('-p', `fast=${chosen.params['fast']}`, '-p', slow!.label);
   expect(await groups()).toMatchObject([{ trials: ran.size, best_sharpe: expect.any(Number) }]);
-  expect((await test('--out=first')).lock.trials?.count).toBe(0);
+  expect((await testRobustness('--out=first')).lock.trials?.count).toBe(0);
   expect(await groups()).toMatchObject([{ trials: ran.size }]);
 
   // A ledger that was lost after the runs is filled again when the test resumes.
   rmSync(join(home, 'home/trials'), { recursive: true });
-  await test('--out=first');
+  await testRobustness('--out=first');
   expect(await groups()).toMatchObject([{ trials: ran.size }]);
 });
 

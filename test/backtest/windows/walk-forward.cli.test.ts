@@ -290,38 +290,61 @@ test('a window holds no position if no trial meets the conditions', async () => 
   );
 });
 
-test('an analysis whose trials all fail is an error that names the first reason', async () => {
+/** A bot whose own strategy runs `statement` at each bar. */
+function ownBot(name: string, statement: string): string {
   writeFileSync(
-    join(directory, 'failing.ts'),
+    join(directory, `${name}.ts`),
     `import { defineStrategy, integer } from 'service-local/strategy';
 export default defineStrategy({
-  name: 'failing',
+  name: '${name}',
   description: 'made by a test',
   params: { day: integer({ default: 1, min: 1 }) },
-  create: () => ({
+  create: ({ instruments, broker }) => ({
     onBar() {
-      throw new Error('no such day');
+      ${statement}
     },
   }),
 });
 `,
   );
-  const file = botFile('failing');
+  const file = botFile(name);
   const bot = JSON.parse(readFileSync(file, 'utf8')) as { spec: Record<string, unknown> };
-  bot.spec['strategy'] = { module: './failing.ts' };
+  bot.spec['strategy'] = { module: `./${name}.ts` };
   writeFileSync(file, JSON.stringify(bot));
+  return file;
+}
+
+test('an analysis whose trials all fail is an error that names the first reason', async () => {
+  const file = ownBot('failing', "throw new Error('no such day');");
   const out = ['--out', join(directory, 'failing')];
-  const { code, stderr } = await inProcess([
-    'backtest',
-    'walk-forward',
-    file,
-    '-p',
-    'day=1',
-    ...SPANS,
-    ...out,
-  ]);
+  const words = ['backtest', 'walk-forward', file, '-p', 'day=1', ...SPANS, ...out];
+  const { code, stderr } = await inProcess(words);
   expect(code).not.toBe(0);
   expect(stderr).toMatch(/in every window, all trials failed; the first error is: .*no such day/);
+});
+
+test('a window whose chosen trial fails in the test is flat, and its run counts', async () => {
+  const file = ownBot(
+    'late',
+    `if (instruments[0].time > ${Date.UTC(2003, 1, 1)}) throw new Error('a day too far');
+      if (instruments[0].count === 2) broker.target(instruments[0], 1);`,
+  );
+  const out = ['--out', join(directory, 'late')];
+  const words = ['backtest', 'walk-forward', file, '-p', 'day=1', ...SPANS, ...out];
+  const { windows, equity, deflated_sharpe } = await json<WalkForwardDocument>(...words);
+  expect(windows.map(({ flat }) => flat?.reason)).toEqual([
+    undefined,
+    'test_failed',
+    'all_trials_failed',
+  ]);
+  expect(windows[1]).toMatchObject({
+    params: { day: 1 },
+    flat: { detail: expect.stringMatching(/^the test failed: .*a day too far/) },
+    out_of_sample: { trades: 0, total_return: 0 },
+  });
+  expect(equity.end).toBe(windows[0]!.out_of_sample.end_equity);
+  // A trial and its test in the first two windows, a trial in the third, and the joined run.
+  expect(deflated_sharpe).toMatchObject({ trials: 2 + 2 + 1 + 1 });
 });
 
 test.each([
