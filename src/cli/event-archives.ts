@@ -1,3 +1,4 @@
+import { whyEphemeral } from '../base/ephemeral-directory.ts';
 import { ServiceError } from '../base/errors.ts';
 import { formatCountOf } from '../base/format.ts';
 import { withDatabase } from './administrators.ts';
@@ -31,6 +32,19 @@ export async function withArchive<T>(
 ): Promise<T> {
   const directory = context.settings.event_archive_dir;
   return withDatabase(context, (own) => work({ ...own, directory }));
+}
+
+/**
+ * Refuses a directory whose files vanish with the container, since archived events exist nowhere else.
+ * @throws ServiceError `output_not_writable`
+ */
+export function refuseEphemeral(directory: string, env: NodeJS.ProcessEnv): void {
+  const why = whyEphemeral(directory, env);
+  if (why === undefined) return;
+  throw new ServiceError('output_not_writable', `files in ${directory} do not last: ${why}`, {
+    remedy:
+      'Mount a volume there, with the Helm chart by archive.existingClaim, or choose a directory with --event-archive-dir. No event was removed from the database.',
+  });
 }
 
 interface ShownPart {

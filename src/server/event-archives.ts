@@ -1,10 +1,12 @@
 /** Archives of the events of all bots, for the commands that run beside a server. */
 import { join } from 'node:path';
+import { ServiceError } from '../base/errors.ts';
 import { withLock } from '../base/file-lock.ts';
+import { formatCountOf } from '../base/format.ts';
 import { deleteUnusedBars } from '../events/archive/unused-bars.ts';
 import { archiveBot, type Archive, type FiledPart } from '../fleet/archive/archive-bot.ts';
 import { restoreBot } from '../fleet/archive/restore-bot.ts';
-import { verifyBot, type VerifiedBot } from '../fleet/archive/verify-archive.ts';
+import { listMissingFiles, verifyBot, type VerifiedBot } from '../fleet/archive/verify-archive.ts';
 import { getBotId } from '../fleet/registry/bots.ts';
 import type { Db } from '../storage/tables.ts';
 
@@ -21,8 +23,8 @@ function exclusively<T>({ directory }: Archive, work: () => Promise<T>): Promise
  *
  * @param before start of the month, ms since the Unix epoch.
  * @param onPart called with each archived part.
- * @throws ServiceError `not_found` for an unknown bot; otherwise as `archiveBot`, after which other bots
- *   are not archived.
+ * @throws ServiceError `not_found` for an unknown bot; `file_not_found` if the directory lacks earlier
+ *   files; otherwise as `archiveBot`, after which other bots are not archived.
  */
 export async function archiveEvents(
   archive: Archive,
@@ -31,11 +33,27 @@ export async function archiveEvents(
   onPart: (part: FiledPart) => void,
 ): Promise<void> {
   await exclusively(archive, async () => {
+    await refuseOtherDirectory(archive);
     for (const bot_id of await listBotIds(archive.storage.read, bot_ref)) {
       for await (const part of archiveBot(archive, bot_id, before)) onPart(part);
     }
     await deleteUnusedBars(archive.storage);
   });
+}
+
+/** Refuses a directory without the files of earlier archives, because it is empty or another one. */
+async function refuseOtherDirectory({ storage, directory }: Archive): Promise<void> {
+  const missing = await listMissingFiles(storage.read, directory);
+  if (missing.length === 0) return;
+  const files = formatCountOf(missing.length, 'file');
+  throw new ServiceError(
+    'file_not_found',
+    `${directory} lacks ${files} of events that are archived already, such as ${missing[0]!}`,
+    {
+      remedy:
+        'Choose the directory of the earlier archives with --event-archive-dir, or copy the files from a backup. No event was removed from the database.',
+    },
+  );
 }
 
 /** Restores archived events of a bot; see `restoreBot`. */

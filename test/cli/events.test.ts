@@ -85,6 +85,11 @@ test('archived events are named by reads, verified, and restored', async () => {
   await rm(join(directory, file));
   const faulty = await cli('events', 'verify', 'sma');
   expect(faulty).toMatchObject({ code: 1, stdout: expect.stringContaining('file_missing') });
+  const empty = ['--event-archive-dir', join(home, 'empty'), '--json'];
+  expect(await cli('events', 'archive', '--before', '2026-04', ...empty)).toMatchObject({
+    code: 3,
+    stdout: expect.stringMatching(/"file_not_found"[^]*lacks 2 files of events that are archived/),
+  });
   const copy = join(home, 'copy');
   const restored = await inProcess(
     ['server', 'restore', backup, '--event-archive-dir', directory],
@@ -93,4 +98,17 @@ test('archived events are named by reads, verified, and restored', async () => {
     },
   );
   expect(restored.stdout).toContain(`1 file of archived events, such as ${file}, is not in`);
+});
+
+test('no event is archived in a pod without a volume for the archive', async () => {
+  const KUBERNETES_SERVICE_HOST = '10.0.0.1';
+  const refused = await inProcess(['events', 'archive', '--before', '2026-04'], {
+    env: { ...env, KUBERNETES_SERVICE_HOST },
+  });
+  expect(refused.code).toBe(1);
+  expect(refused.stderr).toContain('event-archive do not last');
+  const { directory } = JSON.parse((await cli('events', 'verify', '--json')).stdout) as {
+    readonly directory: string;
+  };
+  expect(refused.stderr).toContain(directory);
 });

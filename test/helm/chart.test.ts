@@ -42,6 +42,7 @@ interface Container {
 
 type Pod = PodSpec & {
   readonly automountServiceAccountToken: boolean;
+  readonly initContainers?: readonly Container[];
   readonly containers: readonly Container[];
   readonly volumes: readonly { readonly name: string }[];
 };
@@ -78,6 +79,20 @@ function ofKind(name: Name, kind: string): readonly Rendered[] {
 
 function workloads(name: Name): readonly Workload[] {
   return ofKind(name, 'Deployment') as readonly Workload[];
+}
+
+interface CronJob extends Rendered {
+  readonly spec: {
+    readonly schedule: string;
+    readonly concurrencyPolicy: string;
+    readonly jobTemplate: { readonly spec: { readonly template: Workload['spec']['template'] } };
+  };
+}
+
+/** What cron jobs create. */
+function jobTemplates(name: Name): readonly Pick<Workload, 'metadata' | 'spec'>[] {
+  const jobs = ofKind(name, 'CronJob') as readonly CronJob[];
+  return jobs.map(({ metadata, spec }) => ({ metadata, spec: spec.jobTemplate.spec }));
 }
 
 function podOf(name: Name, component: string): Pod {
@@ -168,7 +183,7 @@ describe.for(NAMES)('with %s values', (name) => {
     });
     expect(selectors.length).toBeGreaterThan(1);
     for (const [kind, labels, selector] of selectors) {
-      const chosen = workloads(name).filter(({ spec }) =>
+      const chosen = [...workloads(name), ...jobTemplates(name)].filter(({ spec }) =>
         Object.entries(selector).every(
           ([key, value]) => spec.template.metadata.labels[key] === value,
         ),
@@ -293,6 +308,41 @@ describe('the chart', () => {
       server_host: '0.0.0.0',
       server_public_url: 'https://bots.example.com',
     });
+  });
+
+  test('archives events in a volume that workers can read, and only where there is one', () => {
+    const directory = '/var/lib/service-local/event-archive';
+    const [job] = ofKind('public licensing', 'CronJob') as readonly CronJob[];
+    const { schedule, concurrencyPolicy } = job!.spec;
+    expect({ schedule, concurrencyPolicy }).toEqual({
+      schedule: '30 3 1 * *',
+      concurrencyPolicy: 'Forbid',
+    });
+    const pod = jobTemplates('public licensing')[0]!.spec.template.spec;
+    expect(podSecurityFaults(pod)).toEqual([]);
+    expect(pod.automountServiceAccountToken).toBe(false);
+    const [archive, verify] = [pod.initContainers![0]!, pod.containers[0]!];
+    expect([archive.args, verify.args]).toEqual([
+      ['events', 'archive', '--json'],
+      ['events', 'verify', '--json'],
+    ]);
+    expect(archive.env).toEqual(verify.env);
+    expect(environmentOf(pod)).toEqual(environmentOf(podOf('public licensing', 'worker')));
+    expect(settingsOf('public licensing', 'worker').event_archive_dir).toBe(directory);
+    const mount = { name: 'archive', mountPath: directory };
+    const mounted: readonly (readonly [Container, boolean])[] = [
+      [archive, false],
+      [verify, false],
+      [podOf('public licensing', 'server').containers[0]!, false],
+      [podOf('public licensing', 'worker').containers[0]!, true],
+    ];
+    for (const [{ volumeMounts }, readOnly] of mounted) {
+      expect(volumeMounts).toContainEqual({ ...mount, readOnly });
+    }
+    const claim = { persistentVolumeClaim: { claimName: 'event-archive' } };
+    expect(pod.volumes).toContainEqual({ name: 'archive', ...claim });
+    expect(ofKind('default', 'CronJob')).toEqual([]);
+    expect(JSON.stringify(podOf('default', 'worker').volumes)).not.toContain('archive');
   });
 
   test('can give every setting that server and worker take', async () => {

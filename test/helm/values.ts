@@ -16,6 +16,7 @@ export const VALUES = {
     database: { existingSecret: 'postgres-app', key: 'uri', caSecret: 'postgres-ca', port: 6432 },
     signingKey: { existingSecret: 'signing' },
     catalogue: { existingClaim: 'catalogue' },
+    archive: { existingClaim: 'event-archive', schedule: '30 3 1 * *' },
     settings: {
       license_ttl_max_seconds: 7_776_000,
       license_clone_policy: 'refuse',

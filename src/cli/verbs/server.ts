@@ -15,6 +15,7 @@ export const verb = defineVerb({
     'server_trusted_proxies',
     'server_tasks',
     'catalogue_dir',
+    'event_archive_dir',
     'exchanges_file',
     'clusters_file',
     'knowledge_file',

@@ -22,6 +22,7 @@ export const verb = defineVerb({
   },
   settings: [
     'catalogue_dir',
+    'event_archive_dir',
     'exchanges_file',
     'clusters_file',
     'workers',

@@ -105,7 +105,7 @@ annotations:
 
 {{- define "service-local.podSpec" -}}
 serviceAccountName: {{ include "service-local.fullname" .root }}
-automountServiceAccountToken: {{ .root.Values.deployments.enabled }}
+automountServiceAccountToken: {{ and .root.Values.deployments.enabled (ne .component "archive") }}
 # Variables of Services look like settings.
 enableServiceLinks: false
 {{- with .root.Values.image.pullSecrets }}
@@ -146,10 +146,8 @@ tolerations:
 {{- end -}}
 
 {{- define "service-local.container" -}}
-name: {{ .component }}
 image: {{ include "service-local.image" .root }}
 imagePullPolicy: {{ .root.Values.image.pullPolicy }}
-args: [{{ .component }}, --log-json{{ if eq .component "worker" }}, --host, 0.0.0.0, --port, '8788'{{ end }}]
 resources:
   {{- toYaml .values.resources | nindent 2 }}
 securityContext:
@@ -171,6 +169,8 @@ securityContext:
   value: /var/lib/service-local
 - name: SERVICE_LOCAL_CATALOGUE_DIR
   value: /var/lib/service-local/catalogue
+- name: SERVICE_LOCAL_EVENT_ARCHIVE_DIR
+  value: /var/lib/service-local/event-archive
 - name: SERVICE_LOCAL_EXCHANGES_FILE
   value: /etc/service-local/files/exchanges.yaml
 - name: SERVICE_LOCAL_KNOWLEDGE_FILE
@@ -206,7 +206,7 @@ securityContext:
 {{- end }}
 {{- end -}}
 
-{{- /* Takes root, and whether the catalogue is writable. */ -}}
+{{- /* Takes root, and whether the catalogue and the archive are writable. */ -}}
 {{- define "service-local.volumeMounts" -}}
 - name: home
   mountPath: /var/lib/service-local
@@ -219,7 +219,12 @@ securityContext:
 {{- if .catalogue.existingClaim }}
 - name: catalogue
   mountPath: /var/lib/service-local/catalogue
-  readOnly: {{ not $.isCatalogueWritten }}
+  readOnly: {{ not $.isDataWritten }}
+{{- end }}
+{{- if .archive.existingClaim }}
+- name: archive
+  mountPath: /var/lib/service-local/event-archive
+  readOnly: {{ not $.isDataWritten }}
 {{- end }}
 {{- if .database.caSecret }}
 - name: database
@@ -254,6 +259,11 @@ securityContext:
 - name: catalogue
   persistentVolumeClaim:
     claimName: {{ .catalogue.existingClaim }}
+{{- end }}
+{{- if .archive.existingClaim }}
+- name: archive
+  persistentVolumeClaim:
+    claimName: {{ .archive.existingClaim }}
 {{- end }}
 {{- if .database.caSecret }}
 - name: database
