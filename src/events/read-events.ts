@@ -84,7 +84,8 @@ export async function readRows(
   }
   const { seq: archived_seq } = await readArchiveHead(db, bot_id);
   const later = rows.filter((row) => row.seq > archived_seq);
-  const isShort = later.length < limit && range.after_seq < archived_seq;
+  const mayBeArchived = range.after_seq < archived_seq || range.after_seq === UNKNOWN_RUN;
+  const isShort = later.length < limit && mayBeArchived;
   return { rows: later, head, archived_seq: isShort ? archived_seq : 0 };
 }
 
@@ -102,8 +103,9 @@ async function refuseArchivedRange(
   { bot_id, after_seq, until_seq, run_id }: Range,
 ): Promise<void> {
   const archived = await readArchiveHead(db, bot_id);
-  if (archived.seq === 0 || until_seq <= after_seq) return;
+  if (archived.seq === 0) return;
   if (after_seq === UNKNOWN_RUN) throw await archivedRunError(db, bot_id, run_id!);
+  if (until_seq <= after_seq) return;
   if (after_seq < archived.seq) throw await archivedEventError(db, bot_id, after_seq + 1);
 }
 

@@ -109,7 +109,7 @@ function servicesOf(
   const catalogueDir = settings.catalogue_dir;
   const registry = { storage, clock: Date.now, customCode };
   return {
-    tasks: { ...registry, catalogueDir, live },
+    tasks: { ...registry, catalogueDir, archiveDir: settings.event_archive_dir, live },
     production: {
       ...registry,
       clusters: connections.clusters,

@@ -5,7 +5,7 @@
 import { GENESIS, type ChainHead } from '../../base/hash-chain.ts';
 import { ServiceError } from '../../base/errors.ts';
 import { prepareQuery } from '../../storage/prepare-query.ts';
-import type { Db } from '../../storage/tables.ts';
+import type { BotEventArchivesTable, Db } from '../../storage/tables.ts';
 
 /** Reads the last archived event of a bot; `GENESIS` if none is archived. */
 export async function readArchiveHead(db: Db, bot_id: string): Promise<ChainHead> {
@@ -41,6 +41,32 @@ const selectState = prepareQuery((db, { bot_id }: { readonly bot_id: string }) =
     )
     .select(['head.seq', 'head.hash', 'part.last_recorded_at', 'part.state'])
     .where('head.bot_id', '=', bot_id),
+);
+
+/** Events in one file. */
+export type ArchivedPart = Readonly<
+  Pick<BotEventArchivesTable, 'bot_id' | 'first_seq' | 'last_seq' | 'file' | 'file_sha256'>
+>;
+
+/** Finds the file with the next event, if that is archived. */
+export async function readNextArchived(
+  db: Db,
+  bot_id: string,
+  after_seq: number,
+): Promise<ArchivedPart | undefined> {
+  const [part] = await selectNext(db, { bot_id, after_seq });
+  return part;
+}
+
+const selectNext = prepareQuery(
+  (db, { bot_id, after_seq }: { readonly bot_id: string; readonly after_seq: number }) =>
+    db
+      .selectFrom('bot_event_archives')
+      .select(['bot_id', 'first_seq', 'last_seq', 'file', 'file_sha256'])
+      .where('bot_id', '=', bot_id)
+      .where('last_seq', '>', after_seq)
+      .orderBy('first_seq')
+      .limit(1),
 );
 
 /** @throws ServiceError `archived` if the first event of a range is archived. */

@@ -4,6 +4,7 @@ import { ServiceError } from '../../base/errors.ts';
 import type { BotEventArchivesTable, BotEventsTable, Db } from '../../storage/tables.ts';
 import { changesState, digestOf, foldState, type BotState } from '../bot-state.ts';
 import { eventOf, hashOf, type EventFault } from '../event.ts';
+import { BARS } from '../packed-bars.ts';
 import { readHead, readRows } from '../read-events.ts';
 import { readArchivedState } from './archived-events.ts';
 
@@ -17,13 +18,6 @@ export type ArchivePart = Omit<
 const MOST_EVENTS = 100_000;
 const PAGE = 1000;
 
-export interface ArchiveLimits {
-  /** Only events recorded before this time, ms since the Unix epoch: the start of a month. */
-  readonly before: number;
-  /** Only events before this one. */
-  readonly below_seq: number;
-}
-
 /** UTC month of a time, such as `2026-01`. */
 function monthOf(ms: number): string {
   return new Date(ms).toISOString().slice(0, -17);
@@ -33,19 +27,20 @@ function monthOf(ms: number): string {
  * Reads and checks the events that follow the archived ones, up to the end of their month. The last
  * event of a log is never part of an archive.
  *
- * @returns undefined if nothing can be archived within the limits.
+ * @param before only events recorded before this time, ms since the Unix epoch: the start of a month.
+ * @returns undefined if nothing can be archived.
  * @throws ServiceError `events_tampered`
  */
 export async function readNextPart(
   db: Db,
   bot_id: string,
-  { before, below_seq }: ArchiveLimits,
+  before: number,
   mostEvents = MOST_EVENTS,
 ): Promise<{ readonly part: ArchivePart; readonly rows: readonly BotEventsTable[] } | undefined> {
   const archived = await readArchivedState(db, bot_id);
   const first_seq = (archived?.seq ?? 0) + 1;
   const { seq: head_seq } = await readHead(db, bot_id);
-  const until_seq = Math.min(head_seq, below_seq, first_seq + mostEvents) - 1;
+  const until_seq = Math.min(head_seq, first_seq + mostEvents) - 1;
   const rows: BotEventsTable[] = [];
   for (;;) {
     const after_seq = first_seq - 1 + rows.length;
@@ -59,6 +54,8 @@ export async function readNextPart(
     rows.push(...(some < 0 ? page.rows : page.rows.slice(0, some)));
     if (some >= 0) break;
   }
+  // A packed row may hold the bars and the state after them, which must stay together.
+  if (rows.at(-1)?.seq === until_seq && rows.at(-1)!.kind === BARS) rows.pop();
   if (rows.length === 0) return undefined;
   const { prev_hash, recorded_at } = rows[0]!;
   const last = rows.at(-1)!;

@@ -9,7 +9,7 @@ import type { Storage } from '../../storage/storage.ts';
 import type { BotEventsTable } from '../../storage/tables.ts';
 import { botWrite } from '../tasks/session-record.ts';
 import { digestFile, fileNameOf, readArchiveFile, writeArchiveFile } from './archive-file.ts';
-import { findFirstNeeded, findKeptEvents } from './needed-events.ts';
+import { findKeptEvents, requireArchiveReaders } from './needed-events.ts';
 
 export interface Archive {
   readonly storage: Storage;
@@ -33,14 +33,13 @@ export async function* archiveBot(
   before: number,
 ): AsyncGenerator<FiledPart, void, void> {
   for (;;) {
-    const below_seq = await findFirstNeeded(storage.read, bot_id);
-    const next = await readNextPart(storage.read, bot_id, { before, below_seq });
+    const next = await readNextPart(storage.read, bot_id, before);
     if (next === undefined) return;
     const { part, rows } = next;
     const file = await writeVerified(directory, part, rows);
     await storage.write(async (tx) => {
       const now = clock();
-      if ((await findFirstNeeded(tx, bot_id)) <= part.last_seq) throw needed(part);
+      await requireArchiveReaders(tx, bot_id, part.last_seq);
       await moveToArchive(tx, now, part, file, await findKeptEvents(tx, bot_id));
       const { month, first_seq, last_seq, hash } = part;
       await appendAudit(tx, now, {
@@ -52,13 +51,6 @@ export async function* archiveBot(
     }, botWrite({ bot_id }));
     yield { ...part, ...file };
   }
-}
-
-function needed({ bot_id, last_seq }: ArchivePart): ServiceError {
-  return new ServiceError('conflict', `an open task of bot ${bot_id} needs event ${last_seq}`, {
-    reason: 'archive_moved',
-    remedy: 'Run the command again.',
-  });
 }
 
 /** Writes the file of a part, unless an interrupted command has left it, and verifies it. */

@@ -1,6 +1,6 @@
 /** Parquet files of archived events. */
 import { createHash } from 'node:crypto';
-import { createReadStream } from 'node:fs';
+import { createReadStream, existsSync } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { pipeline } from 'node:stream/promises';
@@ -8,7 +8,7 @@ import { fillAtomically } from '../../base/atomic-file.ts';
 import { ServiceError } from '../../base/errors.ts';
 import { makeDirectory } from '../../base/make-directory.ts';
 import { isSystemError, writeRemedy } from '../../base/system-errors.ts';
-import { quotePath, withDuckDB } from '../../market/duckdb.ts';
+import { quotePath, quoteText, withDuckDB } from '../../market/duckdb.ts';
 import { writeParquet } from '../../market/write.ts';
 import type { ArchivePart } from '../../events/archive/part.ts';
 import type { ArchiveFile } from '../../events/archive/move-events.ts';
@@ -96,4 +96,44 @@ export async function digestFile(path: string): Promise<Omit<ArchiveFile, 'file'
   const { size } = await stat(path);
   await pipeline(createReadStream(path), hash);
   return { file_bytes: size, file_sha256: hash.digest('hex') };
+}
+
+/** Predicates for messages about files. */
+export const FILE_FAULTS = {
+  file_missing: 'is missing',
+  file_altered: 'was altered: its digest is another one',
+  file_unreadable: 'cannot be read by this version of service-local',
+} as const;
+
+/** Finds out whether a file is missing or has another digest than it was archived with. */
+export async function findFileFault(
+  path: string,
+  { file_sha256 }: Pick<ArchiveFile, 'file_sha256'>,
+): Promise<'file_missing' | 'file_altered' | undefined> {
+  if (!existsSync(path)) return 'file_missing';
+  return (await digestFile(path)).file_sha256 === file_sha256 ? undefined : 'file_altered';
+}
+
+/** Some events of a run in a file. */
+export interface FileRange {
+  readonly run_id: string;
+  readonly kinds: readonly string[];
+  readonly after_seq: number;
+  readonly until_seq: number;
+}
+
+/** Reads some payloads of a file in order, without verifying it. */
+export async function readFileRange(
+  path: string,
+  { run_id, kinds, after_seq, until_seq }: FileRange,
+): Promise<Pick<BotEventsTable, 'seq' | 'kind' | 'payload'>[]> {
+  return withDuckDB(async (connection) => {
+    const result = await connection.runAndReadAll(
+      `SELECT seq::DOUBLE AS seq, kind, payload FROM read_parquet(${quotePath(path)})
+       WHERE seq > ${after_seq} AND seq <= ${until_seq} AND run_id = ${quoteText(run_id)}
+         AND kind IN (${kinds.map(quoteText).join(', ')})
+       ORDER BY seq`,
+    );
+    return result.getRowObjects() as unknown as Pick<BotEventsTable, 'seq' | 'kind' | 'payload'>[];
+  });
 }

@@ -1,36 +1,25 @@
 /** Events that other parts of the system need in the database. */
+import { sql } from 'kysely';
 import type { KeptEvents } from '../../events/archive/move-events.ts';
 import type { Db } from '../../storage/tables.ts';
 import { LATCHED, RE_ENABLED } from '../tasks/latches.ts';
+import { ARCHIVED_INPUTS_LEVEL } from '../tasks/task-levels.ts';
 
 /**
- * Finds the first event that an open task of a bot may read: `run.queued` of the first of them. A trading
- * session resumes from the events that it has recorded since.
- *
- * @returns Infinity if the bot has no open task.
- */
-export async function findFirstNeeded(db: Db, bot_id: string): Promise<number> {
-  const open = await db
-    .selectFrom('tasks')
-    .leftJoin('bot_events as queued', (join) =>
-      join
-        .onRef('queued.run_id', '=', 'tasks.task_id')
-        .onRef('queued.bot_id', '=', 'tasks.bot_id')
-        .on('queued.kind', '=', 'run.queued'),
-    )
-    .leftJoin('trading_sessions as session', 'session.task_id', 'tasks.task_id')
-    .select(['queued.seq', 'session.first_seq'])
-    .where('tasks.bot_id', '=', bot_id)
-    .where('tasks.ended_at', 'is', null)
-    .execute();
-  return Math.min(...open.map(({ seq, first_seq }) => Math.min(seq ?? 1, first_seq ?? Infinity)));
-}
-
-/**
- * Finds the events that stay in the database, although they are archived: latches, which people lift
- * later; the events with which halts are verified; and the last report of each agent.
+ * Finds the events that stay in the database, although they are archived: the start of each open task,
+ * where reads of its events begin; latches, which people lift later; the events with which halts are
+ * verified; and the last report of each agent.
  */
 export async function findKeptEvents(db: Db, bot_id: string): Promise<KeptEvents> {
+  const begun = await db
+    .selectFrom('tasks')
+    .innerJoin('bot_events as event', 'event.run_id', 'tasks.task_id')
+    .select('event.seq')
+    .where('tasks.bot_id', '=', bot_id)
+    .where('tasks.ended_at', 'is', null)
+    // Must match the condition of the partial index.
+    .where(sql<boolean>`event.kind in ('run.queued', 'run.ended')`)
+    .execute();
   const halted = await db
     .selectFrom('halted_deployments as halted')
     .innerJoin('bot_deployments as deployment', 'deployment.deployment_id', 'halted.deployment_id')
@@ -52,6 +41,24 @@ export async function findKeptEvents(db: Db, bot_id: string): Promise<KeptEvents
     .execute();
   return {
     kinds: [LATCHED, RE_ENABLED],
-    seqs: [...halted, ...reports].map(({ seq }) => Number(seq)),
+    seqs: [...begun, ...halted, ...reports].map(({ seq }) => Number(seq)),
   };
+}
+
+/**
+ * Leaves the open paper sessions of a bot that began by an event to workers that read their inputs from
+ * the archive, when they resume.
+ */
+export async function requireArchiveReaders(tx: Db, bot_id: string, seq: number): Promise<void> {
+  await tx
+    .updateTable('tasks')
+    .set({ needs_level: ARCHIVED_INPUTS_LEVEL })
+    .where('bot_id', '=', bot_id)
+    .where('kind', '=', 'paper')
+    .where('ended_at', 'is', null)
+    .where('needs_level', '<', ARCHIVED_INPUTS_LEVEL)
+    .where('task_id', 'in', (of) =>
+      of.selectFrom('trading_sessions').select('task_id').where('first_seq', '<=', seq),
+    )
+    .execute();
 }

@@ -2,6 +2,7 @@ import { ServiceError } from '../../base/errors.ts';
 import { restorePart } from '../../events/archive/move-events.ts';
 import { appendAudit } from '../../identity/audit.ts';
 import type { Archive, FiledPart } from './archive-bot.ts';
+import { FILE_FAULTS } from './archive-file.ts';
 import { listParts, readPart, type LogFault } from './verify-archive.ts';
 
 /**
@@ -52,13 +53,6 @@ function notArchived(
         : `Choose one of its archived months: ${months.join(', ')}.`,
   });
 }
-
-/** Predicates for messages about files. */
-const FILE_FAULTS = {
-  file_missing: 'is missing',
-  file_altered: 'was altered: its digest is another one',
-  file_unreadable: 'cannot be read by this version of service-local',
-} as const;
 
 function faultError(
   bot_id: string,

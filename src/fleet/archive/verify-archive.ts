@@ -5,7 +5,7 @@ import { readArchiveHead } from '../../events/archive/archived-events.ts';
 import { findPartFault, type ArchivePart } from '../../events/archive/part.ts';
 import { verifyEvents } from '../../events/verify-events.ts';
 import type { BotEventArchivesTable, BotEventsTable, Db } from '../../storage/tables.ts';
-import { digestFile, readArchiveFile } from './archive-file.ts';
+import { findFileFault, readArchiveFile } from './archive-file.ts';
 import type { Archive, FiledPart } from './archive-bot.ts';
 
 /** A fault of a log: of an archived file, or of an event, which is in a file or in the database. */
@@ -99,12 +99,10 @@ export async function readPart(
   part: FiledPart,
   before: ArchivePart | undefined,
 ): Promise<{ readonly rows: readonly BotEventsTable[] } | LogFault> {
-  const { file, file_sha256, prev_hash } = part;
+  const { file, prev_hash } = part;
   const path = join(directory, file);
-  if (!existsSync(path)) return { file, seq: null, fault: 'file_missing' };
-  if ((await digestFile(path)).file_sha256 !== file_sha256) {
-    return { file, seq: null, fault: 'file_altered' };
-  }
+  const fileFault = await findFileFault(path, part);
+  if (fileFault !== undefined) return { file, seq: null, fault: fileFault };
   let rows: readonly BotEventsTable[];
   try {
     rows = await readArchiveFile(path, prev_hash);

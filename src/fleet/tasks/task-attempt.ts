@@ -248,12 +248,14 @@ export class TaskAttempts {
     gone: AbortSignal,
     wrapUp: AbortSignal,
   ): Promise<TaskDone | undefined> {
-    const { storage, clock } = this.#service;
+    const { storage, clock, archiveDir = '' } = this.#service;
     const { task_id } = claim;
-    const { batches, state } = await this.#persist(() => readSession(storage.read, task_id));
+    const { batches, state, first_seq } = await this.#persist(() =>
+      readSession(storage.read, task_id),
+    );
     const recorded = { batches, state: JSON.parse(state) as SessionState };
     const input = JSON.parse(claim.input) as PaperInput;
-    const read = recordedInputs(storage.read, claim);
+    const read = recordedInputs(storage.read, archiveDir, { ...claim, after_seq: first_seq - 1 });
     const spans = new OrderSpans(currentTraceparent());
     let written: Promise<void> = Promise.resolve();
     const record = async (batch: TaskBatch): Promise<void> => {
@@ -270,7 +272,7 @@ export class TaskAttempts {
       const done = await this.#options.threads.run(
         { ...work, input, recorded },
         {
-          inputs: () => this.#persist(read),
+          inputs: () => this.#persist(this.#warned(read), gone),
           readSupervision: () => this.#persist(() => this.#readSupervision(task_id)),
           // One after the other, because each batch continues the one before.
           record: bindSpan((batch: TaskBatch) => (written = written.then(() => record(batch)))),
@@ -310,10 +312,26 @@ export class TaskAttempts {
     }, HEARTBEAT_EVERY_MS);
   }
 
+  /** Logs once that archived inputs cannot be read. */
+  #warned<T>(read: () => Promise<T>): () => Promise<T> {
+    let isLogged = false;
+    return async () => {
+      try {
+        return await read();
+      } catch (error) {
+        const isArchive = error instanceof ServiceError && error.reason === 'archive_unreadable';
+        if (isArchive && !isLogged) this.#options.log.error({ err: error, msg: error.message });
+        isLogged ||= isArchive;
+        throw error;
+      }
+    };
+  }
+
   /** Repeats an access while the database does not answer, until the worker stops. */
-  #persist<T>(access: () => Promise<T>): Promise<T> {
+  #persist<T>(access: () => Promise<T>, signal?: AbortSignal): Promise<T> {
     const { stopping } = this.#options;
     return retry(access, {
+      signal,
       shortestMs: RETRY_MS,
       longestMs: RETRY_MS,
       shouldRetry: (error) => error instanceof ServiceError && error.retryable && !stopping.aborted,

@@ -16,7 +16,13 @@ interface TaskLevel {
  * wrongly to newer workers. Add a level for each field of an input, or kind of task, that earlier
  * workers would ignore or misread.
  */
-export const TASK_LEVELS: readonly TaskLevel[] = [{ since: '0.1.0', isNeededBy: () => true }];
+export const TASK_LEVELS: readonly TaskLevel[] = [
+  { since: '0.1.0', isNeededBy: () => true },
+  { since: '0.2.0', isNeededBy: () => false },
+];
+
+/** Level of a paper session with archived inputs; earlier workers read inputs only from the database. */
+export const ARCHIVED_INPUTS_LEVEL = 2;
 
 /** Level of a worker of this version. */
 export function ownTaskLevel(): number {

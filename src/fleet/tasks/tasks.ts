@@ -23,6 +23,8 @@ import { findFirstLock, refuseUnlocked } from './verify-lock.ts';
 
 export interface TaskService extends BotRegistry {
   readonly catalogueDir: string;
+  /** Directory of archived events, from which sessions resume. */
+  readonly archiveDir?: string;
   /** Undefined if the server knows no exchange. */
   readonly live?: LiveMarkets;
 }

@@ -1,0 +1,213 @@
+import { mkdtemp, rename, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
+import { createLog } from '../../../src/base/log.ts';
+import type { Summary } from '../../../src/backtest/summary.ts';
+import { readEvents } from '../../../src/events/read-events.ts';
+import type { Archive } from '../../../src/fleet/archive/archive-bot.ts';
+import { verifyBot } from '../../../src/fleet/archive/verify-archive.ts';
+import { compareWithBacktest, replayRun } from '../../../src/fleet/parity/replay.ts';
+import { createBot } from '../../../src/fleet/registry/bots.ts';
+import { claimTasks } from '../../../src/fleet/tasks/lifecycle.ts';
+import { startPaper, type PaperRequest } from '../../../src/fleet/tasks/paper.ts';
+import { recordedInputs } from '../../../src/fleet/tasks/recorded-inputs.ts';
+import { appendSession, readSession } from '../../../src/fleet/tasks/session-record.ts';
+import { startTaskRunner, type TaskRunner } from '../../../src/fleet/tasks/task-runner.ts';
+import { getResult, getTask, type TaskService } from '../../../src/fleet/tasks/tasks.ts';
+import { archiveEvents, restoreEvents } from '../../../src/server/event-archives.ts';
+import { openStorage, type Storage } from '../../../src/storage/storage.ts';
+import { isAtLength } from '../../length.ts';
+import { SCRATCH, TEMPORARY } from '../../scratch.ts';
+import { mainlyOn, newTables, type TestDatabase } from '../../storage/databases.ts';
+import { fillCatalogue, tradingDocument } from '../tasks/market.ts';
+
+/** Days per second of a session that is interrupted. */
+const PACED = 86_400 * 300;
+
+let catalogueDir: string;
+beforeAll(async () => {
+  catalogueDir = await mkdtemp(join(TEMPORARY, 'service-local-open-session-'));
+  await fillCatalogue(catalogueDir, 1);
+});
+afterAll(() => rm(catalogueDir, { recursive: true }));
+
+describe.each(mainlyOn('sqlite'))(
+  'a session whose events are archived while it is open, on %s',
+  (kind) => {
+    let database: TestDatabase;
+    let storage: Storage;
+    let service: TaskService;
+    let archive: Archive;
+    let runners: TaskRunner[];
+    let log: string[];
+
+    beforeEach(async () => {
+      database = await newTables(kind);
+      storage = await openStorage(database.location);
+      const directory = await mkdtemp(join(SCRATCH, 'open-session-'));
+      archive = { storage, directory, clock: Date.now };
+      service = { storage, clock: Date.now, catalogueDir, archiveDir: directory };
+      runners = [];
+      log = [];
+    });
+    afterEach(async () => {
+      for (const runner of runners) await runner.stop();
+      await storage.close();
+      await database.remove();
+      await rm(archive.directory, { recursive: true });
+    });
+
+    const run = (): TaskRunner => {
+      const runner = startTaskRunner(service, {
+        workers: 1,
+        paperSessions: 10,
+        timeoutMs: 5000,
+        log: createLog((line) => log.push(line), false),
+      });
+      runners.push(runner);
+      return runner;
+    };
+    const start = async (
+      slug: string,
+      request: PaperRequest,
+    ): Promise<{ readonly bot_id: string; readonly task_id: string }> => {
+      const document = tradingDocument(slug, 'sma_crossover', { fast: 3, slow: 8 });
+      const { bot_id } = await createBot(service, 'operator', { document });
+      const { task_id } = await startPaper(service, 'operator', bot_id, request);
+      return { bot_id, task_id };
+    };
+    const waitFor = (task_id: string, steps: number): Promise<void> =>
+      vi.waitFor(
+        async () => {
+          const { progress_done } = await getTask(storage.read, task_id);
+          expect(progress_done).toBeGreaterThanOrEqual(steps);
+        },
+        { timeout: 20_000, interval: 20 },
+      );
+    const resultOf = async (task_id: string): Promise<Summary> => {
+      await vi.waitFor(
+        async () =>
+          expect(await getTask(storage.read, task_id)).toMatchObject({ status: 'success' }),
+        { timeout: 20_000, interval: 20 },
+      );
+      return JSON.parse(await getResult(storage.read, task_id)) as Summary;
+    };
+    /** Archives all events but the last ones, although they are of the current month. */
+    const archiveAll = (bot: string): Promise<void> =>
+      archiveEvents(archive, bot, Date.now() + 1, () => {});
+
+    test('resumes from the files, and ends as without an interruption', async () => {
+      const whole = await start('whole', { speed: 'max' });
+      const { bot_id, task_id } = await start('archived', { speed: PACED });
+      const archived: number[] = [];
+      for (const steps of [40, 120, 200]) {
+        const runner = run();
+        await waitFor(task_id, steps);
+        await archiveAll(bot_id);
+        await runner.stop();
+        await archiveAll(bot_id);
+        const { archived_seq, fault } = await verifyBot(archive, bot_id);
+        expect(fault).toBeNull();
+        archived.push(archived_seq);
+      }
+      expect(archived).toEqual(archived.toSorted((a, b) => a - b));
+      expect(new Set(archived).size).toBe(3);
+      run();
+      const [expected, result] = [await resultOf(whole.task_id), await resultOf(task_id)];
+      expect(result.hashes).toEqual(expected.hashes);
+      expect(result.trades).toEqual(expected.trades);
+      expect(await verifyBot(archive, bot_id)).toMatchObject({ fault: null });
+
+      await expect(replayRun(service, bot_id, task_id)).rejects.toMatchObject({
+        code: 'archived',
+        message: expect.stringContaining('.parquet'),
+      });
+      const named = { code: 'archived', message: expect.stringMatching(/month .*\.parquet/) };
+      const range = { after_seq: 0, limit: 10, run_id: task_id };
+      await restoreEvents(archive, bot_id, undefined, () => {});
+      expect(await replayRun(service, bot_id, task_id)).toMatchObject({ bars: 300, matches: true });
+      await archiveAll(bot_id);
+      await expect(compareWithBacktest(service, bot_id, {})).rejects.toMatchObject(named);
+      await expect(readEvents(storage.read, bot_id, range)).rejects.toMatchObject({
+        code: 'archived',
+      });
+    });
+
+    test.runIf(isAtLength)(
+      'waits while its files are missing, and resumes when they are back',
+      async () => {
+        const { bot_id, task_id } = await start('waits', { speed: PACED });
+        const runner = run();
+        await waitFor(task_id, 30);
+        await runner.stop();
+        await archiveAll(bot_id);
+        const away = `${archive.directory}-away`;
+        await rename(archive.directory, away);
+        run();
+        await vi.waitFor(() => expect(log.join('\n')).toMatch(/\.parquet.* is missing/), {
+          timeout: 10_000,
+        });
+        expect(await getTask(storage.read, task_id)).toMatchObject({
+          status: 'running',
+          error: null,
+        });
+        await rename(away, archive.directory);
+        await resultOf(task_id);
+        expect(log.filter((line) => line.includes('is missing'))).toHaveLength(1);
+      },
+    );
+
+    test('is left to workers that can read archived inputs', async () => {
+      const { bot_id, task_id } = await start('level', { speed: PACED });
+      const runner = run();
+      await waitFor(task_id, 30);
+      await runner.stop();
+      const claim = (level: number) =>
+        storage.write((tx) => claimTasks(tx, Date.now(), 'worker', 'paper', 10, level));
+      await archiveAll(bot_id);
+      expect(await claim(1)).toEqual([]);
+      expect(await claim(2)).toMatchObject([{ task_id }]);
+    });
+
+    test('has all inputs in order, whenever they are archived or restored', async () => {
+      const { bot_id, task_id } = await start('pages', { speed: 1 });
+      const { first_seq } = await readSession(storage.read, task_id);
+      const task = await getTask(storage.read, task_id);
+      const BARS = 1300;
+      const times: string[] = [];
+      for (let day = 0; day < BARS; day += 1) {
+        times.push(new Date(Date.UTC(2000, 0, 1 + day)).toISOString());
+      }
+      await storage.write((tx) =>
+        appendSession(tx, { ...task, deployment_id: '' }, Date.now(), [
+          ...times.map((time) => ({
+            kind: 'data.bars' as const,
+            occurred_at: Date.parse(time),
+            payload: { time, bars: { SPX: [1, 2, 1, 2, 3] } },
+          })),
+          { kind: 'control.latch_lifted', occurred_at: Date.now(), payload: { latches: 1 } },
+          { kind: 'data.gap', occurred_at: Date.now(), payload: {} },
+        ]),
+      );
+      const archiveTo = (): Promise<void> => archiveAll(bot_id);
+      const restore = (): Promise<void> => restoreEvents(archive, bot_id, undefined, () => {});
+      const session = { bot_id, task_id, after_seq: first_seq - 1 };
+      const readAll = async (between: readonly (() => Promise<void>)[]): Promise<string[]> => {
+        const read = recordedInputs(storage.read, archive.directory, session);
+        const found: string[] = [];
+        for (let page = 0; ; page += 1) {
+          const inputs = await read();
+          if (inputs.length === 0) return found;
+          found.push(...inputs.map(({ payload }) => payload));
+          await between[page]?.();
+        }
+      };
+      const expected = await readAll([]);
+      expect(expected).toHaveLength(BARS + 1);
+      const idle = async (): Promise<void> => {};
+      for (const between of [[archiveTo], [restore], [idle, archiveTo], [restore, archiveTo]]) {
+        expect(await readAll(between)).toEqual(expected);
+      }
+    });
+  },
+);
