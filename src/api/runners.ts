@@ -1,4 +1,5 @@
 import { z } from '@hono/zod-openapi';
+import { unpackColumns } from '../base/packed-columns.ts';
 import {
   RUNNER_PROTOCOL,
   RUNNER_PROTOCOL_HEADER,
@@ -48,7 +49,29 @@ const candle = z.tuple([z.number(), z.number(), z.number(), z.number(), z.number
 /** Bars are checked strictly, because re-runs of a session read them. */
 const barsPayload = z.strictObject({ time, bars: z.record(symbol, candle) });
 const timedCandle = z.tuple([z.number(), ...candle.def.items]);
-const warmUpPayload = z.strictObject({ bars: z.record(symbol, z.array(timedCandle)) });
+/** As older runners send it. */
+const warmUpRows = z.strictObject({ bars: z.record(symbol, z.array(timedCandle)) });
+/** Columns of a bar, and the greatest number of bars in an event; a runner sends no more. */
+const [BAR_COLUMNS, MOST_WARM_UP_BARS] = [timedCandle.def.items.length, 4000];
+const warmUpColumns = z.strictObject({
+  columns: z.record(symbol, z.string().refine(isColumns)),
+  timeframe: z
+    .string()
+    .max(8)
+    .regex(/^\d+(m|h|d|w|mo)$/)
+    .optional(),
+  continues: z.literal(true).optional(),
+});
+const warmUpPayload = z.union([warmUpRows, warmUpColumns]);
+
+function isColumns(text: string): boolean {
+  try {
+    unpackColumns(text, BAR_COLUMNS, MOST_WARM_UP_BARS);
+    return true;
+  } catch {
+    return false;
+  }
+}
 
 const SessionEvent = z
   .strictObject({

@@ -3,8 +3,8 @@
  * know. A field that the other side may ignore needs no new protocol.
  */
 export const RUNNER_PROTOCOL: { readonly newest: number; readonly oldest: number } = {
-  /** Protocol of runners and servers of this version. */
-  newest: 1,
+  /** Protocol of runners and servers of this version. Since 2, runners pack the bars before a session. */
+  newest: 2,
   /** Servers accept runners from this protocol on. */
   oldest: 1,
 };

@@ -1,4 +1,5 @@
 import type { Bars } from '../market/bars.ts';
+import type { TimeframeName } from '../market/timeframe.ts';
 import type { EngineConfig } from './config.ts';
 import type { VenueRules } from './execution/venue-protocol.ts';
 import type { EngineMemory } from './memory.ts';
@@ -14,6 +15,11 @@ export interface EngineInstrument {
   readonly bars: Bars;
   /** Earlier bars, which only declared indicators see. */
   readonly warmUp?: Bars | undefined;
+  /**
+   * Complete bars of longer timeframes before the run. Within their time, indicators of these timeframes
+   * read no bars of the run or before it.
+   */
+  readonly longer?: Readonly<Partial<Record<TimeframeName, Bars>>> | undefined;
 }
 
 export interface EngineSetup<P extends Params = Params> {

@@ -1,5 +1,5 @@
 import { StrategyBroker } from './broker.ts';
-import type { Bars } from '../market/bars.ts';
+import type { EarlierPart } from './earlier-bars.ts';
 import type { EngineSetup } from './engine-setup.ts';
 import { allowsLoneTargets, LoneTargets } from './execution/lone-targets.ts';
 import type { OrderExecution } from './execution/order-execution.ts';
@@ -101,12 +101,12 @@ export class Engine {
   }
 
   /**
-   * Sets bars before the run by symbol, which only declared indicators see.
+   * Takes some of the bars before the run, which only declared indicators see.
    *
    * @throws RangeError after the first bars.
    */
-  warmUp(bars: Readonly<Record<string, Bars>>): void {
-    this.#run.warmUp(bars);
+  warmUp(part: EarlierPart): void {
+    this.#run.warmUp(part);
   }
 
   /**

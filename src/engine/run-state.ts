@@ -3,7 +3,8 @@ import { appendBar, followedBy, sliceBars, type Bars } from '../market/bars.ts';
 import { parseTimeframe } from '../market/timeframe.ts';
 import { calendarOf, type TradingCalendar } from '../market/trading-calendar.ts';
 import type { EngineConfig } from './config.ts';
-import type { EngineSetup } from './engine-setup.ts';
+import { EarlierBars, type EarlierPart } from './earlier-bars.ts';
+import type { EngineInstrument, EngineSetup } from './engine-setup.ts';
 import { EventCounter } from './event-counter.ts';
 import { EquityCurve } from './equity-curve.ts';
 import { hideBar, Instrument, lengthen, showBar } from './instrument.ts';
@@ -39,6 +40,9 @@ export class RunState {
   readonly histories: Bars[];
   /** Bars of each instrument, after those before the run, which only declared indicators see. */
   readonly withWarmUp: Bars[];
+  /** Complete bars of longer timeframes before the run, of each instrument. */
+  readonly longer: EngineInstrument['longer'][];
+  readonly #earlier = new EarlierBars();
   readonly portfolio: Portfolio;
   readonly journal: Journal | EventCounter;
   /** Account currency, before the first step. */
@@ -98,6 +102,7 @@ export class RunState {
     this.withWarmUp = instruments.map(({ bars, warmUp }) =>
       warmUp === undefined ? bars : followedBy(warmUp, bars),
     );
+    this.longer = instruments.map(({ longer }) => longer);
     this.instruments = instruments.map(
       ({ symbol, bars }, index) => new Instrument(symbol, index, bars, signals),
     );
@@ -154,15 +159,18 @@ export class RunState {
   }
 
   /**
-   * Sets the bars before the run, by symbol.
+   * Takes some of the bars before a run whose bars are appended.
    *
    * @throws RangeError after the first bars.
    */
-  warmUp(bars: Readonly<Record<string, Bars>>): void {
+  warmUp(part: EarlierPart): void {
     if (this.stepCount > 0)
       throw new RangeError('bars before the run must be set before its first step');
+    this.#earlier.add(part);
     for (const { index, symbol } of this.instruments) {
-      if (Object.hasOwn(bars, symbol)) this.withWarmUp[index] = bars[symbol]!;
+      const { warmUp = this.histories[index]!, longer } = this.#earlier.of(symbol);
+      this.withWarmUp[index] = warmUp;
+      this.longer[index] = longer;
     }
   }
 

@@ -90,12 +90,27 @@ export function appendBar(bars: Bars, time: number, candle: Candle): Bars {
   return { ...columns, length: at + 1 };
 }
 
+/** Like `appendBar`, for the bars of `more`, which are copied. */
+export function appendBars(bars: Bars, more: Bars): Bars {
+  const length = bars.length + more.length;
+  const columns =
+    length <= bars.time.length ? bars : resizeBars(bars, Math.max(length, 2 * bars.length));
+  for (const name of BAR_COLUMNS) {
+    columns[name].set(more[name].subarray(0, more.length), bars.length);
+  }
+  return { ...columns, length };
+}
+
 const LEAST_CAPACITY = 64;
 
 /** Returns a copy whose columns are longer by the factor. Added times are NaN. */
 export function extendBars(bars: Bars, factor: number): Bars {
-  const columns = allocateBars(Math.max(LEAST_CAPACITY, Math.ceil(factor * bars.length)));
-  for (const name of BAR_COLUMNS) columns[name].set(bars[name]);
+  return resizeBars(bars, Math.max(LEAST_CAPACITY, Math.ceil(factor * bars.length)));
+}
+
+function resizeBars(bars: Bars, capacity: number): Bars {
+  const columns = allocateBars(capacity);
+  for (const name of BAR_COLUMNS) columns[name].set(bars[name].subarray(0, bars.length));
   // Unused places must not match any instant, and 0 is one.
   columns.time.fill(Number.NaN, bars.length);
   return columns;

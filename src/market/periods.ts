@@ -58,6 +58,15 @@ export class Periods {
     return session * (SESSIONS_EACH[name] ?? 1);
   }
 
+  /** The instant from which the longer bar of a period is complete, ms. @param start of the period */
+  endOf(start: number): number {
+    const { timeframe } = this;
+    const calendar = this.#calendar;
+    if (calendar !== undefined && timeframe.ms < DAY) return this.of(start)!.end;
+    const { end } = bucketOf(start, timeframe);
+    return calendar === undefined ? end : calendar.lastCloseBefore(end);
+  }
+
   /**
    * The period of a bar that opens at `time`; undefined if no part of it is in a session.
    *

@@ -25,9 +25,10 @@ export class Resampler {
   #until = -Infinity;
   #through = -Infinity;
 
-  constructor(periods: Periods) {
+  /** @param before complete bars, which come first */
+  constructor(periods: Periods, before = allocateBars(0)) {
     this.periods = periods;
-    this.bars = allocateBars(0);
+    this.bars = joinBars(before);
   }
 
   /**

@@ -1,6 +1,8 @@
 import { isoTime } from '../base/iso-time.ts';
+import { earlierParts, type EarlierPart } from '../engine/earlier-bars.ts';
+import type { EngineInstrument } from '../engine/engine-setup.ts';
 import type { Step } from '../engine/steps.ts';
-import type { Bars } from '../market/bars.ts';
+import { sliceBars, type Bars } from '../market/bars.ts';
 import { holeInPeriods, holesLike } from '../market/data-gaps.ts';
 import type { HoleBetween } from '../market/data-gaps.ts';
 import type { Timeframe } from '../market/timeframe.ts';
@@ -27,10 +29,10 @@ export type DataEvent =
       readonly reason: 'late' | 'duplicate' | 'invalid';
     };
 
-/** A step, the bars before the first step, or an observation. */
+/** A step, some of the bars before the first step, or an observation. */
 export type FeedItem =
   | { readonly kind: 'data.bars'; readonly step: Step }
-  | { readonly kind: 'data.warm_up'; readonly bars: Readonly<Record<string, Bars>> }
+  | ({ readonly kind: 'data.warm_up' } & EarlierPart)
   | DataEvent;
 
 /**
@@ -104,5 +106,22 @@ export class Intake {
     const { missing } = this.#holes.get(symbol)!(last, time);
     if (missing === 0) return [];
     return [{ kind: 'data.gap', symbol, after: isoTime(last), before: isoTime(time), missing }];
+  }
+}
+
+/** Maximum number of bars in an event `data.warm_up`, so that several fit into a report of a runner. */
+export const MOST_WARM_UP_BARS = 4000;
+
+/** The bars before the first step, in parts that fit into one event each. */
+export function* warmUpItems(instruments: readonly EngineInstrument[]): Generator<FeedItem> {
+  let continues = false;
+  for (const { bars: whole, timeframe } of earlierParts(instruments)) {
+    for (const [symbol, bars] of Object.entries(whole)) {
+      for (let from = 0; from < bars.length; from += MOST_WARM_UP_BARS) {
+        const some = sliceBars(bars, from, Math.min(bars.length, from + MOST_WARM_UP_BARS));
+        yield { kind: 'data.warm_up', bars: { [symbol]: some }, timeframe, continues };
+        continues = true;
+      }
+    }
   }
 }

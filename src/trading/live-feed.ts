@@ -1,11 +1,13 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { backoffMs } from '../base/backoff.ts';
+import type { EngineInstrument } from '../engine/engine-setup.ts';
 import type { Timeframe } from '../market/timeframe.ts';
 import { Assembler, type Answer } from './assembler.ts';
 import { describeCcxtError } from './venues/ccxt-client.ts';
 import { fetchHistory } from './live-history.ts';
 import type { Exchange } from './venues/market-data.ts';
-import type { FeedItem } from './feed.ts';
+import { warmUpItems, type FeedItem } from './feed.ts';
+import type { WarmUpRequest } from './warm-up-of-session.ts';
 
 export interface LiveOptions {
   readonly exchange: Exchange;
@@ -14,8 +16,8 @@ export interface LiveOptions {
   readonly timeframe: Timeframe;
   /** Time of the last step taken earlier, ms since epoch; the feed fetches the bars since then. */
   readonly after?: number | undefined;
-  /** Bars of each symbol to fetch before the first step, unless the feed continues. */
-  readonly warmUpBars?: number | undefined;
+  /** Bars to fetch before the first step, unless the feed continues. */
+  readonly warmUp?: WarmUpRequest | undefined;
   readonly signal: AbortSignal;
   /** Time after the close of one instrument's bar before the others are fetched, ms. */
   readonly graceMs?: number;
@@ -48,12 +50,12 @@ export async function* liveFeed(options: LiveOptions): AsyncGenerator<FeedItem, 
       void live.watch(symbol);
       void live.fetchWhenQuiet(symbol);
     }
-    let isCold = options.after === undefined && (options.warmUpBars ?? 0) > 0;
+    let isCold = options.after === undefined;
     for (;;) {
       for (const item of live.assembler.take()) {
         if (isCold && item.kind === 'data.bars') {
           isCold = false;
-          yield* await warmUpItems(options, item.step.time);
+          yield* warmUpItems(await historyBefore(item.step.time, options));
         }
         yield item;
       }
@@ -66,11 +68,11 @@ export async function* liveFeed(options: LiveOptions): AsyncGenerator<FeedItem, 
 }
 
 /** The bars before a step; none if they cannot be fetched, so that the session starts without them. */
-async function warmUpItems(options: LiveOptions, before: number): Promise<FeedItem[]> {
-  const { exchange, symbols, timeframe, warmUpBars: count = 0, onTrouble } = options;
+async function historyBefore(before: number, options: LiveOptions): Promise<EngineInstrument[]> {
+  const { exchange, symbols, timeframe, warmUp: wanted, onTrouble } = options;
+  if (wanted === undefined) return [];
   try {
-    const bars = await fetchHistory({ exchange, symbols, timeframe, count, before });
-    return [{ kind: 'data.warm_up', bars }];
+    return await fetchHistory({ exchange, symbols, timeframe, wanted, before });
   } catch (error) {
     options.signal.throwIfAborted();
     onTrouble?.(`indicators start without history: ${describeCcxtError(error)}`);

@@ -10,6 +10,7 @@ import { openExchange, type Exchange } from './venues/market-data.ts';
 import type { Exchanges } from './venues/exchanges-file.ts';
 import type { FeedItem } from './feed.ts';
 import { liveFeed } from './live-feed.ts';
+import type { WarmUpRequest } from './warm-up-of-session.ts';
 
 /** Source of live bars. */
 export interface LiveSource {
@@ -18,7 +19,7 @@ export interface LiveSource {
   readonly symbols: readonly string[];
   readonly timeframe: TimeframeName;
   /** See `LiveOptions`. */
-  readonly warmUpBars?: number | undefined;
+  readonly warmUp?: WarmUpRequest | undefined;
 }
 
 /**
@@ -54,7 +55,7 @@ async function check({ port, exchange, symbols, timeframe }: LiveRequest): Promi
   }
 }
 
-function feed({ port, exchange, symbols, timeframe, warmUpBars }: LiveRequest): void {
+function feed({ port, exchange, symbols, timeframe, warmUp }: LiveRequest): void {
   const closed = new AbortController();
   port.on('close', () => closed.abort());
   port.once('message', async (after: number | undefined) => {
@@ -66,7 +67,7 @@ function feed({ port, exchange, symbols, timeframe, warmUpBars }: LiveRequest): 
         symbols,
         timeframe: parseTimeframe(timeframe),
         after,
-        warmUpBars,
+        warmUp,
         signal: closed.signal,
         onTrouble: (message) => parentPort!.postMessage(`${exchange}: ${message}`),
       });

@@ -1,11 +1,9 @@
 import { setImmediate as nextTurn, setTimeout as delay } from 'node:timers/promises';
 import type { EngineInstrument } from '../engine/engine-setup.ts';
 import { mergeTimes, stepsOf } from '../engine/steps.ts';
-import { sliceBars } from '../market/bars.ts';
 import { findGaps } from '../market/data-gaps.ts';
 import type { Timeframe } from '../market/timeframe.ts';
-import { Intake, type FeedItem, type SessionFeed } from './feed.ts';
-import { mostWarmUpBars } from './session-events.ts';
+import { Intake, warmUpItems, type FeedItem, type SessionFeed } from './feed.ts';
 
 /** Clock of a feed; tests replace it. */
 export interface Clock {
@@ -82,17 +80,6 @@ async function waitUntil(due: number, clock: Clock, signal?: AbortSignal): Promi
 interface ReplayedInstrument extends EngineInstrument {
   /** Number of bars in the source data, and of bars missing from it, before any resampling. */
   readonly source: { readonly bars: number; readonly missing: number };
-}
-
-/** The newest bars before the first step, as many as a session records. */
-function* warmUpItems(instruments: readonly EngineInstrument[]): Generator<FeedItem> {
-  const most = mostWarmUpBars(instruments.length);
-  const entries = instruments.flatMap(({ symbol, warmUp }) => {
-    if (warmUp === undefined) return [];
-    const from = Math.max(0, warmUp.length - most);
-    return [[symbol, sliceBars(warmUp, from, warmUp.length)] as const];
-  });
-  if (entries.length > 0) yield { kind: 'data.warm_up', bars: Object.fromEntries(entries) };
 }
 
 /** Feeds recorded bars to a session at `speed` times the pace of the market. */

@@ -41,7 +41,7 @@ async function* showSteps(
   const flush = async function* () {
     const all = some;
     some = [];
-    for (const input of all) if (input.kind === 'data.warm_up') warmUp(input.bars);
+    for (const input of all) if (input.kind === 'data.warm_up') warmUp(input);
     const steps = all.flatMap((input) => (input.kind === 'data.bars' ? [input.step] : []));
     if (steps.length > 0) await show(steps);
     yield* all;

@@ -1,11 +1,13 @@
 /** Conversions between steps, inputs and progress of a session and events in the log of its bot. */
+import type { EarlierPart } from '../engine/earlier-bars.ts';
 import type { OrderEvent } from '../engine/journal.ts';
 import type { DenyReason } from '../engine/orders/order.ts';
 import type { VenueReport, VenueRules } from '../engine/execution/venue-protocol.ts';
 import type { Step } from '../engine/steps.ts';
-import { BAR_COLUMNS, barsFromRows, type Bars } from '../market/bars.ts';
+import { packColumns, unpackColumns } from '../base/packed-columns.ts';
+import { allocateBars, BAR_COLUMNS, barsFromRows, type Bars } from '../market/bars.ts';
 import type { NewEvent } from '../events/event.ts';
-import type { DataEvent } from './feed.ts';
+import { MOST_WARM_UP_BARS, type DataEvent } from './feed.ts';
 import { SUPERVISION_KINDS, type SupervisionInput } from './session-supervision.ts';
 import type { Progress, SessionState } from '../events/session-state.ts';
 
@@ -17,10 +19,10 @@ export type SessionInput =
   /** Calls `push`; the payload holds the step. */
   | { readonly kind: 'data.bars'; readonly step: Step }
   /**
-   * Bars before the session, by symbol, for declared indicators. The payload holds their rows:
-   * `[time in ms, open, high, low, close, volume]`.
+   * Calls `warmUp`. The payload holds the columns of the bars by symbol, as `packColumns` returns them. In
+   * older events, it holds rows: `[time in ms, open, high, low, close, volume]`.
    */
-  | { readonly kind: 'data.warm_up'; readonly bars: Readonly<Record<string, Bars>> }
+  | ({ readonly kind: 'data.warm_up' } & EarlierPart)
   /** Calls `revise`; the payload holds the rules. */
   | { readonly kind: 'venue.terms'; readonly rules: VenueRules }
   /** Calls `report`; the payload is the report. */
@@ -31,14 +33,6 @@ export type SessionInput =
   | { readonly kind: 'control.halted' }
   /** Calls `supervise`; the payload is the input without its kind. */
   | SupervisionInput;
-
-/** Maximum number of bars in an event `data.warm_up`, so that it fits into a report of a runner. */
-const MOST_WARM_UP_BARS = 4000;
-
-/** Maximum number of bars of each instrument that a session records from before its first step. */
-export function mostWarmUpBars(instruments: number): number {
-  return Math.floor(MOST_WARM_UP_BARS / instruments);
-}
 
 export type SessionEvent = Pick<NewEvent, 'kind' | 'occurred_at' | 'payload'>;
 
@@ -94,12 +88,14 @@ export function inputEvent(
 ): SessionEvent {
   if (input.kind === 'data.bars') return barsEvent(input.step);
   if (input.kind === 'data.warm_up') {
-    const rows = Object.entries(input.bars).map(([symbol, bars]) => [symbol, rowsOf(bars)]);
-    return {
-      kind: input.kind,
-      occurred_at: now,
-      payload: { bars: Object.fromEntries(rows) as object },
+    const { kind, bars, timeframe, continues } = input;
+    const columns = Object.entries(bars).map(([symbol, one]) => [symbol, packBars(one)]);
+    const payload = {
+      columns: Object.fromEntries(columns) as object,
+      ...(timeframe !== undefined && { timeframe }),
+      ...(continues === true && { continues }),
     };
+    return { kind, occurred_at: now, payload };
   }
   if (input.kind === 'control.halted') {
     return { kind: input.kind, occurred_at: now, payload: details };
@@ -124,7 +120,7 @@ export function parseInput<K extends SessionInput['kind']>(
     kind === 'data.bars'
       ? { kind, step: stepOf(payload) }
       : kind === 'data.warm_up'
-        ? { kind, bars: warmUpOf(payload) }
+        ? { kind, ...warmUpOf(payload) }
         : kind === 'venue.report'
           ? { kind, report: value }
           : kind === 'venue.terms'
@@ -136,16 +132,31 @@ export function parseInput<K extends SessionInput['kind']>(
 }
 
 /** Parses the payload of a `data.warm_up` event. */
-export function warmUpOf(payload: string): Readonly<Record<string, Bars>> {
-  const { bars } = JSON.parse(payload) as {
-    readonly bars: Readonly<Record<string, Parameters<typeof barsFromRows>[0]>>;
+export function warmUpOf(payload: string): EarlierPart {
+  const {
+    columns = {},
+    bars: rows = {},
+    ...part
+  } = JSON.parse(payload) as Pick<EarlierPart, 'timeframe' | 'continues'> & {
+    readonly columns?: Readonly<Record<string, string>>;
+    readonly bars?: Readonly<Record<string, Parameters<typeof barsFromRows>[0]>>;
   };
-  const entries = Object.entries(bars).map(([symbol, rows]) => [symbol, barsFromRows(rows)]);
-  return Object.fromEntries(entries) as Readonly<Record<string, Bars>>;
+  const bars = [
+    ...Object.entries(columns).map(([symbol, text]) => [symbol, unpackBars(text)]),
+    ...Object.entries(rows).map(([symbol, some]) => [symbol, barsFromRows(some)]),
+  ];
+  return { ...part, bars: Object.fromEntries(bars) as EarlierPart['bars'] };
 }
 
-function rowsOf(bars: Bars): readonly (readonly number[])[] {
-  return Array.from({ length: bars.length }, (_, at) => BAR_COLUMNS.map((name) => bars[name][at]!));
+function packBars(bars: Bars): string {
+  return packColumns(BAR_COLUMNS.map((name) => bars[name].subarray(0, bars.length)));
+}
+
+function unpackBars(text: string): Bars {
+  const columns = unpackColumns(text, BAR_COLUMNS.length, MOST_WARM_UP_BARS);
+  const bars = allocateBars(columns[0]!.length);
+  BAR_COLUMNS.forEach((name, place) => bars[name].set(columns[place]!));
+  return bars;
 }
 
 export function barsEvent({ time, bars }: Step): SessionEvent {

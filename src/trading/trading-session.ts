@@ -215,7 +215,7 @@ export class TradingSession {
   /** Applies an input by the method that its kind names. */
   take(input: SessionInput): Progress {
     if (input.kind === 'data.bars') return this.push(input.step);
-    if (input.kind === 'data.warm_up') return this.#progress(() => this.#engine.warmUp(input.bars));
+    if (input.kind === 'data.warm_up') return this.#progress(() => this.#engine.warmUp(input));
     if (input.kind === 'venue.report') return this.report(input.report);
     if (input.kind === 'venue.terms') return this.revise(input.rules);
     if (input.kind === 'control.denying') return this.deny(input.reason);

@@ -3,6 +3,7 @@ import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { declaredIndicators } from '../../src/engine/declared-indicators.ts';
 import { Engine } from '../../src/engine/engine.ts';
+import { earlierParts } from '../../src/engine/earlier-bars.ts';
 import type { EngineInstrument } from '../../src/engine/engine-setup.ts';
 import { correlation } from '../../src/engine/indicators/correlation.ts';
 import { ema } from '../../src/engine/indicators/ema.ts';
@@ -83,7 +84,7 @@ function run(
       : instruments,
   });
   if (isLive) {
-    engine.warmUp(Object.fromEntries(instruments.map((one) => [one.symbol, one.warmUp!])));
+    for (const part of earlierParts(instruments)) engine.warmUp(part);
     for (const step of stepsOf(instruments)) {
       engine.append(step);
       engine.advance(1);
@@ -133,7 +134,7 @@ it('bars before the run are rejected after its first step', () => {
     params: {},
     config: ENGINE_DEFAULTS,
   });
-  expect(() => engine.warmUp({ X: warmUp! })).toThrow(RangeError);
+  expect(() => engine.warmUp({ bars: { X: warmUp! } })).toThrow(RangeError);
 });
 
 it.each([

@@ -249,7 +249,7 @@ describe('liveFeed', () => {
   it('fetches the bars before its first step for indicators, without the one of the step', async () => {
     const { market, feed } = await newWorld();
     for (const minute of [-4, -3, -1, 0]) market.keep(BTC, at(minute), bar(minute));
-    const next = await feed({ warmUpBars: 3 });
+    const next = await feed({ warmUp: { bars: 3, longer: {} } });
     await market.stream(BTC, at(0), bar(0));
     await market.stream(BTC, at(1), bar(1));
     const item = await next();
@@ -259,10 +259,31 @@ describe('liveFeed', () => {
     expect(await next()).toEqual(step(0));
   });
 
+  it('fetches longer bars for indicators, and its own since the last complete one', async () => {
+    const { market, feed } = await newWorld();
+    for (const minute of [-1500, -1440, -3, -1, 0]) market.keep(BTC, at(minute), bar(minute, 50));
+    for (const minute of [60, 63]) market.keep(BTC, at(minute), bar(minute));
+    const next = await feed({ warmUp: { bars: 1, longer: { '1d': 2, '1h': 1 } } });
+    await market.stream(BTC, at(64), bar(64));
+    await market.stream(BTC, at(65), bar(65));
+    const read = async () => {
+      const item = await next();
+      assert(item.kind === 'data.warm_up');
+      const { bars, timeframe, continues } = item;
+      return { timeframe, continues, times: [...bars[BTC]!.time] };
+    };
+    const minutes = [0, 60, 63].map(at);
+    expect(await read()).toEqual({ timeframe: undefined, continues: false, times: minutes });
+    const days = [at(-2 * 1440), at(-1440)];
+    expect(await read()).toEqual({ timeframe: '1d', continues: true, times: days });
+    expect(await read()).toEqual({ timeframe: '1h', continues: true, times: [at(0)] });
+    expect(await next()).toEqual(step(64));
+  });
+
   it('starts without the bars before its first step if they cannot be fetched, and reports that', async () => {
     const { market, exchange, feed, troubles } = await newWorld();
     vi.spyOn(exchange, 'history').mockRejectedValue(new Error('no'));
-    const next = await feed({ warmUpBars: 3 });
+    const next = await feed({ warmUp: { bars: 3, longer: {} } });
     await market.stream(BTC, at(0), bar(0));
     await market.stream(BTC, at(1), bar(1));
     expect(await next()).toEqual(step(0));
@@ -272,7 +293,7 @@ describe('liveFeed', () => {
   it('fetches no bars for indicators when it continues', async () => {
     const { market, feed } = await newWorld();
     market.keep(BTC, at(-1), bar(-1));
-    const next = await feed({ after: at(-1), warmUpBars: 3 });
+    const next = await feed({ after: at(-1), warmUp: { bars: 3, longer: {} } });
     await market.stream(BTC, at(0), bar(0));
     await market.stream(BTC, at(1), bar(1));
     expect(await next()).toEqual(step(0));

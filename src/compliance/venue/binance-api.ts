@@ -4,6 +4,7 @@
  */
 import { createHmac } from 'node:crypto';
 import { MINUTE } from '../../base/durations.ts';
+import { parseTimeframe } from '../../market/timeframe.ts';
 import { decimalText, type Kline, type Klines } from './klines.ts';
 import { AUCTIONS, idOf, type Listing, type Rejection } from './listing.ts';
 import type { Change, Matching } from './matching.ts';
@@ -166,8 +167,9 @@ export class BinanceApi {
 
   #barsOf(params: URLSearchParams): unknown[] {
     const since = Number(params.get('startTime') ?? 0);
+    const interval = params.get('interval')!.replace('M', 'mo');
     return this.#klines
-      .of(this.#listed(params.get('symbol')).id)
+      .of(this.#listed(params.get('symbol')).id, parseTimeframe(interval))
       .filter(([time]) => time >= since)
       .slice(0, Number(params.get('limit') ?? 500))
       .map(([time, kline]) => [time, ...kline, time + MINUTE - 1, '0', 1, '0', '0', '0']);

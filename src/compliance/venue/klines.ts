@@ -1,4 +1,7 @@
 import { MINUTE } from '../../base/durations.ts';
+import { barsFromRows } from '../../market/bars.ts';
+import { resample } from '../../market/resample.ts';
+import type { Timeframe } from '../../market/timeframe.ts';
 import type { Trade } from './matching.ts';
 
 /** Open, high, low, close and volume as decimal text; tests may store malformed text. */
@@ -15,9 +18,20 @@ export class Klines {
   /** By instrument and opening time, ms since the epoch; oldest first. */
   readonly #bars = new Map<string, Map<number, Kline>>();
 
-  /** Opening time and bar, oldest first. */
-  of(id: string): readonly (readonly [time: number, kline: Kline])[] {
-    return [...(this.#bars.get(id) ?? [])].sort(([a], [b]) => a - b);
+  /** Opening time and bar, oldest first; of one minute by default. */
+  of(id: string, interval?: Timeframe): readonly (readonly [time: number, kline: Kline])[] {
+    const minutes = [...(this.#bars.get(id) ?? [])].sort(([a], [b]) => a - b);
+    if (interval === undefined || interval.ms === MINUTE) return minutes;
+    const rows = minutes.map(([time, [open, high, low, close, volume]]) => {
+      const numbers = [open, high, low, close, volume].map(Number);
+      return [time, ...numbers] as unknown as Parameters<typeof barsFromRows>[0][number];
+    });
+    const { length, time, ...columns } = resample(barsFromRows(rows), interval);
+    const { open, high, low, close, volume } = columns;
+    return Array.from({ length }, (_, at) => {
+      const values = [open, high, low, close, volume].map((column) => decimalText(column[at]!));
+      return [time[at]!, values as unknown as Kline];
+    });
   }
 
   keep(id: string, time: number, kline: Kline): void {

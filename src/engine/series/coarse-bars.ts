@@ -27,9 +27,14 @@ export class CoarseBars {
   #completedAt = new Int32Array(64);
   #completed = 0;
   #read = 0;
+  /** Instant up to which the bars were given, ms. */
+  readonly #givenUntil: number = -Infinity;
 
-  /** @throws RangeError for an unknown timeframe, or one that does not consist of whole bars. */
-  constructor({ timeframe, calendar }: BarKind, name: string) {
+  /**
+   * @param given complete bars, which come first. Bars of the instrument within their time are ignored.
+   * @throws RangeError for an unknown timeframe, or one that does not consist of whole bars.
+   */
+  constructor({ timeframe, calendar }: BarKind, name: string, given?: Bars) {
     if (timeframe === undefined) throw new RangeError('on: the timeframe of the bars is unknown');
     const [own, longer] = [parseTimeframe(timeframe), longerTimeframe(name)];
     if (!isMultiple(longer, own.ms)) {
@@ -40,7 +45,11 @@ export class CoarseBars {
     this.timeframe = longer;
     const periods = new Periods(longer, own.ms, calendarOf(calendar));
     this.barsPerEntry = periods.barsEach;
-    this.#resampler = new Resampler(periods);
+    this.#resampler = new Resampler(periods, given);
+    if (given === undefined || given.length === 0) return;
+    this.#completed = given.length;
+    this.#completedAt = new Int32Array(given.length).fill(-1);
+    this.#givenUntil = periods.endOf(given.time[given.length - 1]!);
   }
 
   /** Bars after the first `countAt(…)` may be incomplete. */
@@ -48,7 +57,7 @@ export class CoarseBars {
     return this.#resampler.bars;
   }
 
-  /** For each completed bar, the index of the bar at which it was complete. */
+  /** For each completed bar, the index of the bar at which it was complete; −1 if it was given. */
   get completedAt(): Int32Array {
     return this.#completedAt;
   }
@@ -74,6 +83,7 @@ export class CoarseBars {
     const { length: ms } = resampler.periods;
     for (; this.#read < length; this.#read += 1) {
       const time = source.time[this.#read]!;
+      if (time < this.#givenUntil) continue;
       if (time < resampler.end && this.#completed === resampler.bars.length) {
         throw new ServiceError(
           'invalid_data',

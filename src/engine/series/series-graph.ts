@@ -1,6 +1,7 @@
 import { BAR_COLUMNS, type BarColumn, type Bars } from '../../market/bars.ts';
 import type { TimeframeName } from '../../market/timeframe.ts';
 import { CoarseBars, type BarKind } from './coarse-bars.ts';
+import type { EngineInstrument } from '../engine-setup.ts';
 import { BarClock, CoarseClock, JointClock, type Clock, type Cursors } from './clock.ts';
 import { startComputation, type Computation, type IndicatorKind } from './computation.ts';
 import {
@@ -23,6 +24,8 @@ export interface SeriesSource extends Cursors {
   readonly histories: readonly Bars[];
   /** The same, after the bars before the run. */
   readonly withWarmUp: readonly Bars[];
+  /** Complete bars of longer timeframes before those, if any, in the order of the symbols. */
+  readonly longer?: readonly EngineInstrument['longer'][];
   readonly config: BarKind;
 }
 
@@ -192,12 +195,13 @@ export class SeriesGraph {
     if (this.#isClosed) {
       throw new Error(`on('${timeframe}') must be called in indicators(), before the run`);
     }
-    const { config } = this.#source;
+    const { config, longer } = this.#source;
     if (timeframe === config.timeframe) return this.bars[base.index]!;
     const key = `${base.key}@${timeframe}/${config.calendar ?? '24/7'}`;
     const known = this.#coarseClocks.get(key);
     if (known !== undefined) return this.#barSeries.find(({ clock }) => clock === known)!.series;
-    const coarse = this.#shared?.coarse.get(key) ?? new CoarseBars(config, timeframe);
+    const given = longer?.[base.index]?.[timeframe];
+    const coarse = this.#shared?.coarse.get(key) ?? new CoarseBars(config, timeframe, given);
     this.#shared?.coarse.set(key, coarse);
     const clock = new CoarseClock(key, base, coarse);
     this.#coarseClocks.set(key, clock);

@@ -3,6 +3,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { compareFork, type ForkComparison } from '../../backtest/compare/compare-fork.ts';
 import { ServiceError } from '../../base/errors.ts';
 import { engineConfig } from '../../bots/spec.ts';
+import { earlierParts } from '../../engine/earlier-bars.ts';
 import { stepsOf } from '../../engine/steps.ts';
 import { stateHash } from '../../events/session-state.ts';
 import type { EventFault } from '../../events/event.ts';
@@ -146,7 +147,9 @@ async function playSession(
   let taken = 0;
   let atFork: Pick<Played, 'eventsBefore' | 'stepsBefore' | 'stateHash'> | undefined;
   let isVerified = true;
-  session.take({ kind: 'data.warm_up', bars: warmUpOf(recorded) });
+  for (const part of earlierParts(recorded.instruments)) {
+    session.take({ kind: 'data.warm_up', ...part });
+  }
   for (const input of inputsOf(recorded)) {
     if (taken === before) atFork = momentOf(session);
     if (session.status !== 'running') break;
@@ -186,12 +189,6 @@ function* inputsOf({ instruments, supervision }: RecordedRun): Generator<Session
     yield { kind: 'data.bars', step };
   }
   yield* supervisionBefore(Infinity);
-}
-
-function warmUpOf({ instruments }: RecordedRun) {
-  return Object.fromEntries(
-    instruments.flatMap(({ symbol, warmUp }) => (warmUp ? [[symbol, warmUp] as const] : [])),
-  );
 }
 
 function notReproduced(): ServiceError {

@@ -1,5 +1,6 @@
 /** Reads a paper session from the rows of its bot's log. */
 import { type ChainHead, entryFault } from '../../base/hash-chain.ts';
+import { EarlierBars } from '../../engine/earlier-bars.ts';
 import type { OrderEvent } from '../../engine/journal.ts';
 import type { EngineInstrument } from '../../engine/engine-setup.ts';
 import { hashOf, type EventFault } from '../../events/event.ts';
@@ -47,7 +48,7 @@ type Candles = Readonly<Record<string, readonly [number, number, number, number,
 export class Recording {
   readonly #run_id: string;
   readonly #bars: Map<string, Bars>;
-  #warmUp: Readonly<Record<string, Bars>> = {};
+  readonly #earlier = new EarlierBars();
   readonly #orders: RecordedOrder[] = [];
   readonly #gaps: RecordedGap[] = [];
   readonly #supervision: RecordedSupervision[] = [];
@@ -83,7 +84,7 @@ export class Recording {
       instruments: [...this.#bars].map(([symbol, bars]) => ({
         symbol,
         bars,
-        warmUp: Object.hasOwn(this.#warmUp, symbol) ? this.#warmUp[symbol] : undefined,
+        ...this.#earlier.of(symbol),
       })),
       orders: this.#orders,
       gaps: this.#gaps,
@@ -106,7 +107,7 @@ export class Recording {
         this.#bars.set(symbol, appendBar(this.#bars.get(symbol)!, occurred_at, candle));
       }
     } else if (kind === 'data.warm_up') {
-      this.#warmUp = warmUpOf(text);
+      this.#earlier.add(warmUpOf(text));
     } else if (isSupervisionInput(kind)) {
       this.#supervision.push({ after: this.#time, input: parseInput(kind, text) });
     } else if (kind === 'data.gap') {

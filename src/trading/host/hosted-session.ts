@@ -1,8 +1,8 @@
 import { ServiceError } from '../../base/errors.ts';
 import type { Progress, SessionState } from '../../events/session-state.ts';
+import type { EarlierPart } from '../../engine/earlier-bars.ts';
 import type { DenyReason } from '../../engine/orders/order.ts';
 import type { Step } from '../../engine/steps.ts';
-import type { Bars } from '../../market/bars.ts';
 import type { DataEvent, FeedItem } from '../feed.ts';
 import {
   dataEvent,
@@ -38,8 +38,8 @@ export interface SessionHost {
   readonly recordsHalts: boolean;
   /** Whether equity of 0 or below is a failure; otherwise it ends the session like the end of its bars. */
   readonly failsWhenRuined: boolean;
-  /** Called with the bars before the first step, before the session takes them. */
-  readonly prepareWarmUp: (bars: Readonly<Record<string, Bars>>) => void;
+  /** Called with bars before the first step, before the session takes them. */
+  readonly prepareWarmUp: (part: EarlierPart) => void;
   /**
    * Prepares the session for bars, before it takes them.
    *
@@ -110,9 +110,9 @@ export class HostedSession {
     const { session } = this;
     if (session === undefined || this.#life.ending !== undefined) return;
     if (item.kind === 'data.warm_up') {
-      this.#host.prepareWarmUp(item.bars);
-      session.take(item);
-      this.#beforeBars.push(inputEvent(item, Date.now()));
+      // If no bars follow before a restart, the feed begins again, and its first part replaces all others.
+      this.#host.prepareWarmUp(item);
+      this.take(item);
       return;
     }
     if (item.kind !== 'data.bars') return this.#noteData(item);
@@ -129,8 +129,8 @@ export class HostedSession {
   }
 
   /**
-   * Records the gap and the warm-up before new bars. They are written together with the bars, because
-   * the feed repeats them after a restart without these bars.
+   * Records the gap before new bars. It is written together with the bars, because the feed repeats it
+   * after a restart without these bars.
    */
   noteBeforeBars(): void {
     this.#add(...this.#beforeBars);

@@ -2,12 +2,12 @@ import { codeOf, entryOf } from '../../bots/bundle.ts';
 import type { HostedSpec } from '../../bots/hosted.ts';
 import { hostedBot, type Bot } from '../../bots/load-bot.ts';
 import { engineConfig } from '../../bots/spec.ts';
+import { earlierParts, type EarlierPart } from '../../engine/earlier-bars.ts';
 import type { EngineInstrument } from '../../engine/engine-setup.ts';
 import type { Signals } from '../../engine/model-signals.ts';
 import { forkStrategy } from '../../engine/forked-strategy.ts';
 import { resolveParams } from '../../engine/params.ts';
 import { stepsOf, type Step } from '../../engine/steps.ts';
-import type { Bars } from '../../market/bars.ts';
 import { openSignals } from '../../bots/models/signals.ts';
 import { openSandbox } from './sandbox.ts';
 
@@ -26,8 +26,8 @@ export interface HostedRun {
   readonly needsSteps: boolean;
   /** Must resolve before the run takes these steps. See `SignalFeed` and `Sandbox`. */
   readonly take: (steps: readonly Step[]) => Promise<void>;
-  /** Sends bars before the run to the process of the strategy, by symbol. Must precede all steps. */
-  readonly warmUp: (bars: Readonly<Record<string, Bars>>) => void;
+  /** Passes bars before the run to the process of the strategy. Must precede all steps. */
+  readonly warmUp: (part: EarlierPart) => void;
   readonly close: () => Promise<void>;
 }
 
@@ -138,11 +138,7 @@ export async function takeAllSteps(
   onTaken: (steps: number) => void = () => {},
 ): Promise<void> {
   if (!needsSteps) return;
-  warmUp(
-    Object.fromEntries(
-      instruments.flatMap((one) => (one.warmUp ? [[one.symbol, one.warmUp] as const] : [])),
-    ),
-  );
+  for (const part of earlierParts(instruments)) warmUp(part);
   let some: Step[] = [];
   let count = 0;
   const flush = async (): Promise<void> => {

@@ -246,7 +246,9 @@ function stepReply(until: number, more: boolean): Uint8Array {
 function serve(): void {
   writeMessage(timedLoadReply());
   const before = readMessage();
-  underWatchdog(timeoutMs, () => engine.warmUp(decodeWarmUp(symbols, before)));
+  underWatchdog(timeoutMs, () => {
+    for (const part of decodeWarmUp(before)) engine.warmUp(part);
+  });
   for (let until = 0; failed === undefined;) {
     const message = readMessage();
     const steps = underWatchdog(timeoutMs, () =>

@@ -5,11 +5,11 @@
  */
 import { serialize } from 'node:v8';
 import type { DeclareIndicators } from '../../engine/declared-indicators.ts';
+import { EarlierBars, type EarlierPart } from '../../engine/earlier-bars.ts';
 import type { Signals } from '../../engine/model-signals.ts';
 import type { Step } from '../../engine/steps.ts';
 import type { Strategy } from '../../engine/strategy.ts';
 import { ServiceError } from '../../base/errors.ts';
-import type { Bars } from '../../market/bars.ts';
 import { readFirst, type Setup } from './messages.ts';
 import { createPlayer, invalidMessage } from './player.ts';
 import { encodeSteps } from './step-codec.ts';
@@ -30,8 +30,8 @@ export interface Sandbox {
   readonly strategy: Strategy;
   /** Its declared indicators, with the parameters of the setup; undefined if there are none. */
   readonly declare: DeclareIndicators | undefined;
-  /** Sets bars before the run, by symbol. Must precede all steps. */
-  readonly warmUp: (bars: Readonly<Record<string, Bars>>) => void;
+  /** Takes some of the bars before the run. Must precede all steps. */
+  readonly warmUp: (part: EarlierPart) => void;
   /**
    * Sends the next steps to the process, oldest first, before the run takes them. Does not throw if
    * the process fails: the strategy then throws a `ServiceError` at the failed step.
@@ -73,7 +73,7 @@ export async function openSandbox(options: SandboxOptions): Promise<Sandbox> {
     const { loaded } = answer;
     const player = createPlayer(loaded.name);
     const { indicators } = loaded;
-    let before: Readonly<Record<string, Bars>> = {};
+    const earlier = new EarlierBars();
     let isWarm = false;
     return {
       strategy: {
@@ -87,11 +87,9 @@ export async function openSandbox(options: SandboxOptions): Promise<Sandbox> {
         create: (context) => player.create(context),
       },
       declare: indicators && (() => indicators),
-      warmUp(bars) {
-        before = bars;
-      },
+      warmUp: (part) => earlier.add(part),
       async take(steps) {
-        if (!isWarm) child.send(encodeWarmUp(symbols, before));
+        if (!isWarm) child.send(encodeWarmUp(symbols, earlier));
         isWarm = true;
         for (let at = 0; at < steps.length && !player.hasFailed; at += STEPS_AT_ONCE) {
           const some = steps.slice(at, at + STEPS_AT_ONCE);

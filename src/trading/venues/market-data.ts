@@ -21,6 +21,8 @@ export interface Exchange {
    *   `exchange_unavailable` if the exchange does not answer.
    */
   check(symbols: readonly string[], timeframe: TimeframeName): Promise<void>;
+  /** Whether the exchange has bars of the timeframe. */
+  offers(timeframe: TimeframeName): boolean;
   /**
    * Checks that the exchange has past bars of the symbol.
    *
@@ -86,7 +88,7 @@ class MarketData implements Exchange {
     const problems: Problem[] = [];
     const lacks = (what: string, pointer: string): void =>
       void problems.push({ code: 'no_live_data', message: `${name} has no ${what}`, pointer });
-    if (!Object.hasOwn(exchange.timeframes, ccxtTimeframe(timeframe))) {
+    if (!this.offers(timeframe)) {
       lacks(`${timeframe} bars`, '/spec/data/timeframe');
     }
     const missing = await this.#missing(symbols).catch((error: unknown) => {
@@ -103,6 +105,10 @@ class MarketData implements Exchange {
     });
   }
 
+  offers(timeframe: TimeframeName): boolean {
+    return Object.hasOwn(this.#client.exchange.timeframes, ccxtTimeframe(timeframe));
+  }
+
   async checkHistory(symbol: string, timeframe: TimeframeName): Promise<void> {
     const name = this.#name;
     const { exchange } = this.#client;
@@ -111,9 +117,7 @@ class MarketData implements Exchange {
     if (exchange.has['fetchOHLCV'] !== true) {
       throw lacks('past bars', 'Choose another exchange, or import a file with `data import`.');
     }
-    const names = TIMEFRAME_NAMES.filter((one) =>
-      Object.hasOwn(exchange.timeframes, ccxtTimeframe(one)),
-    );
+    const names = TIMEFRAME_NAMES.filter((one) => this.offers(one));
     if (!names.includes(timeframe)) {
       throw lacks(`${timeframe} bars`, `Choose one of ${names.join(', ')}.`);
     }

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { packColumns } from '../../../src/base/packed-columns.ts';
 import { packageVersion } from '../../../src/base/package-version.ts';
 import { RUNNER_PROTOCOL } from '../../../src/base/runner-protocol.ts';
 import { connectAsRunner } from '../../../src/client/runner.ts';
@@ -15,6 +16,11 @@ beforeAll(async () => {
 afterAll(() => world.close());
 
 const FENCED = { status: 409, body: { code: 'conflict', reason: 'fenced' } };
+
+const columnsOf = (bars: number): number[][] =>
+  [1_700_000_000_000, 1, 2, 0.5, 1.5, 9].map((value, place) =>
+    Array.from({ length: bars }, (_, at) => (place === 0 ? value + at * 60_000 : value)),
+  );
 
 async function deployed(slug: string) {
   await world.newBot(slug);
@@ -87,19 +93,27 @@ describe('the runners of a deployment', () => {
       ['control.halted', { scope: 'bot' }],
       ['data.bars', { time: '2026-01-02T03:04:05Z', bars: { SPX: [1, 2, 3] } }],
       ['data.warm_up', { bars: { SPX: [1, 2, 3] } }],
+      ['data.warm_up', { columns: { SPX: 'AAAA' } }],
+      ['data.warm_up', { columns: { SPX: packColumns([[1], [1], [1], [1], [1]]) } }],
+      ['data.warm_up', { columns: { SPX: packColumns(columnsOf(4001)) } }],
     ] as const) {
       const events = [{ kind, occurred_at: 0, payload }];
       const answer = await one.send({ batch: { ...batchOf(3), events } });
       expect(answer).toMatchObject({ status: 400, body: { code: 'invalid_request' } });
     }
-    const warmUp = {
+    const warmUpOf = (payload: Record<string, unknown>) => ({
       kind: 'data.warm_up',
       occurred_at: 0,
-      payload: { bars: { SPX: [[1_700_000_000_000, 1, 2, 0.5, 1.5, 9]] } },
-    };
+      payload,
+    });
+    const rows = warmUpOf({ bars: { SPX: [[1_700_000_000_000, 1, 2, 0.5, 1.5, 9]] } });
+    const columns = { SPX: packColumns(columnsOf(4000)) };
+    const longer = warmUpOf({ columns, timeframe: '1d', continues: true });
     const long = {
       ...batchOf(3),
-      events: Array.from({ length: 512 }, () => batchOf(3).events[1]!).with(0, warmUp),
+      events: Array.from({ length: 512 }, () => batchOf(3).events[1]!)
+        .with(0, rows)
+        .with(1, longer),
     };
     expect(await one.report({ batch: long })).toMatchObject({ recorded: 3 });
   });

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -13,6 +14,7 @@ import { ENGINE_VERSION } from '../../../src/engine/version.ts';
 import { readEvents } from '../../../src/events/read-events.ts';
 import { stateAt } from '../../../src/events/snapshot.ts';
 import { verifyEvents } from '../../../src/events/verify-events.ts';
+import { unpackColumns } from '../../../src/base/packed-columns.ts';
 import { createLog } from '../../../src/base/log.ts';
 import { openStorage, type Storage } from '../../../src/storage/storage.ts';
 import { doBacktest } from '../../../src/fleet/tasks/backtest-work.ts';
@@ -42,8 +44,8 @@ let catalogueDir: string;
 const backtests = new Map<string, Summary>();
 beforeAll(async () => {
   catalogueDir = await mkdtemp(join(tmpdir(), 'service-local-paper-test-'));
-  await fillCatalogue(catalogueDir, 1);
-  for (const name of TRIED) backtests.set(name, await backtestOf(name));
+  await fillCatalogue(catalogueDir, 9000);
+  for (const name of TRIED) backtests.set(name, await backtestOf(documentOf(name)));
 });
 afterAll(() => rm(catalogueDir, { recursive: true }));
 
@@ -84,14 +86,14 @@ function documentOf(name: string): ReturnType<typeof tradingDocument> {
 }
 
 /** Returns the summary that a backtest thread would return. */
-async function backtestOf(name: string): Promise<Summary> {
+async function backtestOf(document: ReturnType<typeof tradingDocument>): Promise<Summary> {
   const work = {
     runId: 'backtest',
-    document: documentOf(name),
+    document,
     changes: {},
     catalogueDir,
     timeoutMs: 5000,
-    directory: join(catalogueDir, 'run', name),
+    directory: join(catalogueDir, 'run', randomUUID()),
   };
   const ports = {
     onProgress() {},
@@ -226,6 +228,30 @@ describe('a paper session', () => {
   it('a paper session is canceled when it is stopped before its first bars', async () => {
     const task_id = await start(await addBot('sma_crossover'));
     expect(await stopPaper(service, 'operator', task_id)).toMatchObject({ status: 'canceled' });
+  });
+
+  it('a paper session records all bars before its window, and trades like a backtest after its thread was killed', async () => {
+    const document = documentOf('sma_crossover');
+    const data = { source: 'catalog://LONG', timeframe: '1m', from: '2000-01-07T04:00:00Z' };
+    const universe = { symbols: ['LONG'], currency: 'USD' };
+    const long = { ...document, spec: { ...(document['spec'] as object), universe, data } };
+    const { bot_id } = await createBot(service, 'operator', { document: long });
+    const task_id = await start(bot_id, { speed: 6000 });
+    const starting = once(process, 'worker') as Promise<[Worker]>;
+    run();
+    const [thread] = await starting;
+    await recorded(task_id, 10);
+    await thread.terminate();
+    expect((await resultOf(task_id)).hashes).toEqual((await backtestOf(long)).hashes);
+    const events = await runEvents(bot_id, task_id);
+    expect(events.filter(({ kind }) => kind === 'data.bars')).toHaveLength(120);
+    const columns = events.flatMap(({ kind, payload }) =>
+      kind === 'data.warm_up' ? [(payload as { columns: Record<string, string> }).columns] : [],
+    );
+    expect(columns.map(({ LONG }) => unpackColumns(LONG!, 6, 4000)[0]!.length)).toEqual([
+      4000, 4000, 880,
+    ]);
+    expect(events.filter(({ kind }) => kind === 'run.requeued')).toHaveLength(1);
   });
 
   it('a paper session ends although the server that recorded its halt did not end it', async () => {

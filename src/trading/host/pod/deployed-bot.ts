@@ -112,13 +112,13 @@ export async function openFeed(
 ): Promise<RunningFeed> {
   const { universe, data } = bot.spec.spec;
   const timeframe = parseTimeframe(data.timeframe);
-  const warmUp = warmUpOfSession(bot, timeframe.ms);
-  for (const note of warmUp.notes) log.warn(note);
   if (exchange === undefined) {
     const { job, notes } = await prepare(bot, { catalogueDir, assertions: [] });
     const feed = replaySessionFeed(job, timeframe, notes, speed);
     return { items: (after, signal) => feed.items(after, signal), close: async () => {} };
   }
+  const { notes: warmUpNotes, ...warmUp } = warmUpOfSession(bot, timeframe.ms);
+  for (const note of warmUpNotes) log.warn(note);
   const { name, ...definition } = exchange;
   const { symbols } = universe;
   const closing = new AbortController();
@@ -140,7 +140,7 @@ export async function openFeed(
         symbols,
         timeframe,
         after,
-        warmUpBars: warmUp.bars,
+        warmUp,
         signal,
         onTrouble: (text) => log.warn(`${name}: ${text}`),
       }),

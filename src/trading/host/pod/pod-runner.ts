@@ -50,7 +50,7 @@ export class PodRunner {
       }),
       perform: (decision) => this.#perform(decision),
       onProgress: ({ events }) => metrics.count(events),
-      prepareWarmUp: (bars) => this.#options.bot.warmUp(bars),
+      prepareWarmUp: (part) => this.#options.bot.warmUp(part),
       prepareBars: (step) => this.#prepareBars(step),
       write: (batch) => this.#write(batch),
     });

@@ -97,7 +97,7 @@ class ThreadedSession {
       failsWhenRuined: false,
       // The worker holds the claim, and paper sessions need no license.
       observe: () => ({ isLicensed: true, isClaimFresh: true }),
-      prepareWarmUp: (bars) => run.warmUp(bars),
+      prepareWarmUp: (part) => run.warmUp(part),
       prepareBars: async (step) => {
         this.#hosted.noteBeforeBars();
         await this.#updateSupervision();
@@ -173,15 +173,15 @@ async function openFeed(
 ): Promise<SessionFeed> {
   const { universe, data } = bot.spec.spec;
   const timeframe = parseTimeframe(data.timeframe);
-  const warmUp = warmUpOfSession(bot, timeframe.ms);
   if (live === undefined) {
     const { job, notes } = await prepare(bot, { catalogueDir, assertions: [], load: ports.load });
-    return replaySessionFeed(job, timeframe, [...notes, ...warmUp.notes], speed);
+    return replaySessionFeed(job, timeframe, notes, speed);
   }
   const { exchange } = live;
   const { symbols } = universe;
-  const source = { exchange, symbols, timeframe: timeframe.name, warmUpBars: warmUp.bars };
-  return liveSessionFeed(() => ports.live(source), exchange, timeframe, warmUp.notes);
+  const { notes, ...warmUp } = warmUpOfSession(bot, timeframe.ms);
+  const source = { exchange, symbols, timeframe: timeframe.name, warmUp };
+  return liveSessionFeed(() => ports.live(source), exchange, timeframe, notes);
 }
 
 function restore(
