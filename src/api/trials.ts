@@ -1,14 +1,28 @@
 import { z } from '@hono/zod-openapi';
-import { administrator, defineRoute, jsonResponse, page, pageQuery } from './http.ts';
+import { countPacked, unpackTrials } from '../backtest/ledger/packed-trials.ts';
+import {
+  administrator,
+  defineRoute,
+  jsonBody,
+  jsonResponse,
+  page,
+  pageQuery,
+  sha256,
+  text,
+  time,
+} from './http.ts';
 
 const instant = z.string().openapi({ format: 'date-time' });
+
+const PACKED =
+  'In base64, 16 bytes for each trial: 8 bytes that identify its parameters, and its annualized Sharpe ratio as little-endian float64, NaN if it is undefined.';
 
 const entry = {
   seq: z.int(),
   recorded_at: instant,
   by: z
     .string()
-    .describe('Caller that created the task.')
+    .describe('Caller that created the task or ran the search.')
     .openapi({ example: 'administrator:ada' }),
   lock: z.string().describe('Digest of everything that decides the trial but its parameters.'),
   family: z.string().describe('Name that the strategy declares.'),
@@ -25,11 +39,7 @@ const TrialsEntry = z
     ...entry,
     kind: z.literal('trials'),
     count: z.int(),
-    trials: z
-      .string()
-      .describe(
-        'In base64, 16 bytes for each trial: 8 bytes that identify its parameters, and its annualized Sharpe ratio as little-endian float64, NaN if it is undefined.',
-      ),
+    trials: z.string().describe(PACKED),
   })
   .openapi('TrialsEntry');
 
@@ -47,7 +57,7 @@ export const listTrials = defineRoute({
   operationId: 'listTrials',
   summary: 'Read the trial ledger, oldest entry first',
   description:
-    'Each backtest of any user or agent is recorded once, however often it is repeated. Entries that were tampered with are returned unchanged, so that the reader can detect them by their hashes.',
+    'Each backtest of any user or agent, and each trial of a search, is recorded once, however often it is repeated. Entries that were tampered with are returned unchanged, so that the reader can detect them by their hashes.',
   tags: ['Tasks'],
   security: administrator('read'),
   request: {
@@ -71,5 +81,58 @@ export const listTrials = defineRoute({
       }),
     ),
   },
+  errors: ['trials_tampered'],
+});
+
+/** Requests whose bodies may be larger than those of others. */
+export const TRIALS_UPLOAD = /^POST \/trials$/;
+
+/** Most trials in one request, and so in one entry. */
+export const MOST_TRIALS = 10_000;
+
+const NewTrials = z
+  .strictObject({
+    lock: sha256.describe('Digest of everything that decides the trials but their parameters.'),
+    family: text(200).describe('Name that the strategy declares.'),
+    symbols: z.array(text(200)).min(1).max(5000),
+    bar_ms: z.number().positive().describe('Length of a bar in milliseconds.'),
+    from: time.describe('First bar.'),
+    to: time.describe('Last bar.'),
+    trials: z
+      .base64()
+      .refine(isPacked, `1 to ${MOST_TRIALS} trials, each with a finite Sharpe ratio or NaN`)
+      .describe(PACKED),
+  })
+  .openapi('NewTrials');
+
+function isPacked(text: string): boolean {
+  const count = countPacked(text);
+  if (!Number.isInteger(count) || count < 1 || count > MOST_TRIALS) return false;
+  return [...unpackTrials(text)].every(({ sharpe }) => sharpe === null || Number.isFinite(sharpe));
+}
+
+export const recordTrials = defineRoute({
+  method: 'post',
+  path: '/trials',
+  operationId: 'recordTrials',
+  summary: 'Count the trials of a search',
+  description:
+    'Commands such as `backtest sweep --on server` report the trials of a search. A trial that is recorded already does not count again.',
+  tags: ['Tasks'],
+  security: administrator('write'),
+  request: {
+    body: jsonBody(NewTrials, {
+      trial: {
+        lock: 'e'.repeat(64),
+        family: 'sma_crossover',
+        symbols: ['SPX'],
+        bar_ms: 86_400_000,
+        from: '2000-01-03T00:00:00.000Z',
+        to: '2020-04-17T00:00:00.000Z',
+        trials: 'AAECAwQFBgcAAAAAAADgPw==',
+      },
+    }),
+  },
+  responses: { 204: { description: 'The trials are recorded.' } },
   errors: ['trials_tampered'],
 });

@@ -1,3 +1,5 @@
+import type { BacktestJob } from '../backtest/job.ts';
+import type { ExecutedTrial } from '../backtest/ledger/packed-trials.ts';
 import type { RemoteTrials, ShardService } from '../backtest/shards/remote-trials.ts';
 import type { SentStrategy } from '../backtest/shards/search-input.ts';
 import type { Bot } from '../bots/load-bot.ts';
@@ -35,24 +37,30 @@ export interface RemoteSearch {
   readonly title: string;
 }
 
+/** Counts trials in the ledger of the server; does nothing if the trials run on this machine. */
+type CountOnServer = (job: BacktestJob, executed: readonly ExecutedTrial[]) => void;
+
 /**
  * Runs `work` with a runner on other machines, or without one if the trials run on this machine.
- * Afterwards, the other machines keep nothing of the search.
+ * Afterwards, the other machines keep nothing of the search but its count.
  */
 export async function withRemoteTrials<T>(
   context: Context,
   place: SearchPlace | undefined,
   search: RemoteSearch,
-  work: (runner: RemoteTrials | undefined) => Promise<T>,
+  work: (runner: RemoteTrials | undefined, countOnServer: CountOnServer) => Promise<T>,
 ): Promise<T> {
-  if (place === undefined) return work(undefined);
+  if (place === undefined) return work(undefined, () => {});
   const { RemoteTrials: Runner } = await import('../backtest/shards/remote-trials.ts');
   const strategy = await sentStrategy(search.bot);
   const service = await openService(context, place, search, 'files' in strategy);
+  const { ServerTrials } = await import('./server-trials.ts');
   const runner = new Runner(service, strategy);
+  const counted = new ServerTrials(context);
   try {
-    return await work(runner);
+    return await work(runner, (job, executed) => counted.record(job, executed));
   } finally {
+    await counted.end();
     await runner.end().catch((error: unknown) => {
       if (!(error instanceof ServiceError)) throw error;
       context.message(`warning: the search was not ended where it ran: ${error.message}`);

@@ -2,6 +2,7 @@ import type { HonoRequest } from 'hono';
 import { DOCUMENTS_PATH } from '../api/knowledge.ts';
 import { RUNNER_PATH } from '../api/runners.ts';
 import { SEARCH_UPLOAD } from '../api/searches.ts';
+import { TRIALS_UPLOAD } from '../api/trials.ts';
 import { ServiceError } from '../base/errors.ts';
 
 /** Limit for most requests. */
@@ -38,7 +39,7 @@ export async function readBody(request: HonoRequest): Promise<Uint8Array> {
 function mostBytes(method: string, path: string): number {
   if (method === 'POST' && path === DOCUMENTS_PATH) return MOST_BYTES_OF_DOCUMENTS;
   const request = `${method} ${path}`;
-  const isLarge = BOT_REQUEST.test(request) || SEARCH_UPLOAD.test(request);
+  const isLarge = [BOT_REQUEST, SEARCH_UPLOAD, TRIALS_UPLOAD].some((one) => one.test(request));
   return isLarge || RUNNER_PATH.test(path) ? MOST_BYTES_OF_THESE : MOST_BYTES;
 }
 

@@ -17,6 +17,7 @@ export const CONTRACT_STEPS: Readonly<Record<string, string>> = {
   'packed bars': 'earlier versions cannot read the events of packed rows',
   'event archives': 'earlier versions would report archived events as missing',
   'trial ledger': 'earlier versions would run backtests that the ledger does not count',
+  'trials of searches': 'earlier versions would count the trials of a search as one',
 };
 
 export type Phase = 'expand' | 'contract';

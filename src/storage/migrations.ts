@@ -943,4 +943,8 @@ export const MIGRATIONS: readonly Migration[] = [
       `create index size_samples_time on size_samples (measured_at)`,
     ],
   },
+  {
+    name: 'trials of searches',
+    statements: [`alter table trial_entries add column packed text`],
+  },
 ];

@@ -357,7 +357,7 @@ export interface TrialEntriesTable {
   recorded_by: string;
   /** See `trialLock`. */
   lock_digest: string;
-  /** See `trialKey`; `task:` and the id of the task for an opening. */
+  /** See `trialKey`; the first one of packed trials; `task:` and the id of the task for an opening. */
   trial_key: string;
   /** Annualized; null for an opening and if it is undefined. */
   sharpe: number | null;
@@ -369,6 +369,8 @@ export interface TrialEntriesTable {
   window_to: number;
   prev_hash: string;
   hash: string;
+  /** See `PackedTrials`; null for the trial of a backtest, and for an opening. */
+  packed: string | null;
 }
 
 /** One row that identifies the last trial entry; written in the same transaction. */

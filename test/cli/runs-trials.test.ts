@@ -6,6 +6,7 @@ import type { Task } from '../../src/api/tasks.ts';
 import type { LedgerFault } from '../../src/backtest/ledger/ledger-entry.ts';
 import type { TrialGroup } from '../../src/backtest/ledger/trial-groups.ts';
 import type { Summary } from '../../src/backtest/summary.ts';
+import type { WalkForwardDocument } from '../../src/backtest/windows/walk-forward-document.ts';
 import { documentOn, fillCatalogue } from '../fleet/tasks/market.ts';
 import { newWorld, type World } from '../identity/people.ts';
 import { startServer, type RunningServer } from '../server/running.ts';
@@ -82,6 +83,39 @@ describe.each(mainlyOn('sqlite'))('the trial ledger of a server on %s', (kind) =
     const { groups, faults } = await list();
     expect(groups).toMatchObject([{ family: 'sma_crossover', symbols: ['SPX'], trials: 6 }]);
     expect(faults).toEqual([]);
+  });
+
+  test('counts the searches whose trials run on its workers, and repeated trials once', async () => {
+    const before = (await list()).groups.find(({ family }) => family === 'sma_crossover')!.trials;
+    const catalogue = ['--catalogue-dir', join(directory, 'catalogue')];
+    const sweep = async (values: string, out: string, token?: string): Promise<void> => {
+      const words = ['backtest', 'sweep', join(directory, 'ours.json'), '-p', `fast=${values}`];
+      const to = ['--out', join(directory, out), '--on', 'server'];
+      await json([...words, ...catalogue, ...to], token);
+    };
+    // Backtests have counted 7 and 8.
+    await sweep('7,8,9,10', 'first');
+    const count = async (): Promise<number> => {
+      const { groups, faults } = await list();
+      expect(faults).toEqual([]);
+      return groups.find(({ family }) => family === 'sma_crossover')!.trials;
+    };
+    expect(await count()).toBe(before + 2);
+    await sweep('9,10,11', 'second', tokens[1]);
+    expect(await count()).toBe(before + 3);
+    const backtest = ['bots', 'backtest', 'ours', '-p'];
+    const { lock } = await json<Summary>([...backtest, 'fast=10']);
+    expect(lock.trials).toMatchObject({ count: before + 2, sharpe_count: before + 2 });
+    expect(await count()).toBe(before + 3);
+    const walk = ['backtest', 'walk-forward', join(directory, 'ours.json'), '-p', 'fast=4,5'];
+    const spans = ['--train', '60d', '--test', '30d', '--out', join(directory, 'walk')];
+    const { windows } = await json<WalkForwardDocument>([
+      ...walk,
+      ...catalogue,
+      ...spans,
+      ...['--on', 'server'],
+    ]);
+    expect(await count()).toBe(before + 3 + windows.length * 3);
   });
 
   test('counts each opening of a holdout, which other backtests leave out', async () => {

@@ -37,6 +37,10 @@ export function packTrials(trials: ReadonlyMap<string, number | null>): PackedTr
   return bytes.toString('base64');
 }
 
+export function countPacked(packed: PackedTrials): number {
+  return Buffer.byteLength(packed, 'base64') / TRIAL_BYTES;
+}
+
 export function* unpackTrials(packed: PackedTrials): Generator<{
   readonly key: string;
   readonly sharpe: number | null;

@@ -1,4 +1,4 @@
-/** The trial ledger of a server, which counts the backtests of all users and agents. */
+/** The trial ledger of a server, which counts the backtests and searches of all users and agents. */
 import { areTogether, lengthOf } from '../../backtest/ledger/earlier-trials.ts';
 import {
   entryAfter,
@@ -7,7 +7,12 @@ import {
   type TrialScope,
 } from '../../backtest/ledger/ledger-entry.ts';
 import { sharpeAtLength } from '../../backtest/deflated-sharpe.ts';
-import { packTrials } from '../../backtest/ledger/packed-trials.ts';
+import {
+  countPacked,
+  packTrials,
+  unpackTrials,
+  type PackedTrials,
+} from '../../backtest/ledger/packed-trials.ts';
 import { ServiceError } from '../../base/errors.ts';
 import type { ChainHead } from '../../base/hash-chain.ts';
 import type { Db, TrialEntriesTable } from '../../storage/tables.ts';
@@ -43,7 +48,40 @@ export async function recordTrial(
   const by = await callerOf(tx, task_id);
   const trials = packTrials(new Map([[key, sharpe]]));
   const record = { kind: 'trials', by, lock, ...scope, count: 1, trials } as const;
-  await append(tx, now, record, { trial_key: key, sharpe });
+  await append(tx, now, record, { trial_key: key, sharpe, packed: null });
+}
+
+/** Trials of a search, which its client reports. */
+export interface ReportedTrials {
+  /** See `trialLock`. */
+  readonly lock: string;
+  readonly scope: TrialScope;
+  readonly trials: PackedTrials;
+}
+
+/** Records the trials that are not recorded yet, in one entry. */
+export async function recordTrials(
+  tx: Db,
+  by: string,
+  now: number,
+  { lock, scope, trials }: ReportedTrials,
+): Promise<void> {
+  const unrecorded = new Map([...unpackTrials(trials)].map(({ key, sharpe }) => [key, sharpe]));
+  const single = await tx
+    .selectFrom('trial_entries')
+    .select('trial_key')
+    .where('lock_digest', '=', lock)
+    .execute();
+  for (const { trial_key } of single) unrecorded.delete(trial_key);
+  for await (const { packed } of packedRows(tx, { lock_digest: lock })) {
+    for (const { key } of unpackTrials(packed)) unrecorded.delete(key);
+  }
+  const [first] = unrecorded.keys();
+  if (first === undefined) return;
+  const packed = packTrials(unrecorded);
+  const count = unrecorded.size;
+  const record = { kind: 'trials', by, lock, ...scope, count, trials: packed } as const;
+  await append(tx, now, record, { trial_key: first, sharpe: null, packed });
 }
 
 /** Records that a task opens its holdout, once for all attempts of the task. */
@@ -57,7 +95,7 @@ export async function recordOpening(
   if (holdout === undefined || (await isRecorded(tx, lock, trial_key))) return;
   const by = await callerOf(tx, task_id);
   const record = { kind: 'holdout_opened', by, lock, ...periodOf(scope, holdout) } as const;
-  await append(tx, now, record, { trial_key, sharpe: null });
+  await append(tx, now, record, { trial_key, sharpe: null, packed: null });
 }
 
 /** Counts the other trials on the data of a trial, and the use of its holdout. */
@@ -78,7 +116,10 @@ async function earlierThan(
   scope: TrialScope,
   own?: Pick<TaskTrial, 'lock' | 'key'>,
 ): Promise<EarlierTrials> {
-  const groups = await groupsOver(db, 'trials', scope, own);
+  const groups = [
+    ...(await groupsOver(db, 'trials', scope, own)),
+    ...(await packedOver(db, scope, own)),
+  ];
   let sharpes = 0;
   let sum = 0;
   let sumOfSquares = 0;
@@ -102,7 +143,7 @@ async function earlierThan(
 const countOf = (groups: readonly { readonly entries: number | string | bigint }[]): number =>
   groups.reduce((total, { entries }) => total + Number(entries), 0);
 
-/** Sums over the entries that count together with a scope, by symbols and window. */
+/** Sums over the entries of backtests that count together with a scope, by symbols and window. */
 async function groupsOver(
   db: Db,
   kind: TrialEntriesTable['kind'],
@@ -121,6 +162,7 @@ async function groupsOver(
       fn.sum(eb('sharpe', '*', eb.ref('sharpe'))).as('squares'),
     ])
     .where('kind', '=', kind)
+    .where('packed', 'is', null)
     .where('family', '=', scope.family)
     .where('bar_ms', '=', scope.bar_ms)
     .where('window_from', '<=', Date.parse(scope.to))
@@ -137,6 +179,56 @@ async function groupsOver(
   );
 }
 
+/** Sums over each entry of a search that counts together with a scope. */
+async function packedOver(
+  db: Db,
+  scope: TrialScope,
+  own: Pick<TaskTrial, 'lock' | 'key'> | undefined,
+) {
+  const { family, bar_ms } = scope;
+  const groups = [];
+  for await (const { packed, ...row } of packedRows(db, { family, bar_ms })) {
+    const { symbols, window_from, window_to } = row;
+    if (!areTogether(scopeOf(row), scope)) continue;
+    const group = { symbols, window_from, window_to, entries: 0, sharpes: 0, sum: 0, squares: 0 };
+    for (const { key, sharpe } of unpackTrials(packed)) {
+      if (row.lock_digest === own?.lock && key === own.key) continue;
+      group.entries += 1;
+      if (sharpe === null) continue;
+      group.sharpes += 1;
+      group.sum += sharpe;
+      group.squares += sharpe * sharpe;
+    }
+    groups.push(group);
+  }
+  return groups;
+}
+
+/** Entries that are read at once, since each holds thousands of trials. */
+const PACKED_AT_ONCE = 16;
+
+/** Rows with the trials of searches, oldest first. */
+async function* packedRows(
+  db: Db,
+  where: Partial<Pick<TrialEntriesTable, 'lock_digest' | 'family' | 'bar_ms'>>,
+) {
+  let after = 0;
+  for (;;) {
+    const rows = await db
+      .selectFrom('trial_entries')
+      .selectAll()
+      .where('packed', 'is not', null)
+      .where('seq', '>', after)
+      .where((is) => is.and(where))
+      .orderBy('seq')
+      .limit(PACKED_AT_ONCE)
+      .execute();
+    for (const row of rows) yield { ...row, packed: row.packed! };
+    if (rows.length < PACKED_AT_ONCE) return;
+    after = rows.at(-1)!.seq;
+  }
+}
+
 async function isRecorded(db: Db, lock: string, trial_key: string): Promise<boolean> {
   const row = await db
     .selectFrom('trial_entries')
@@ -144,7 +236,11 @@ async function isRecorded(db: Db, lock: string, trial_key: string): Promise<bool
     .where('lock_digest', '=', lock)
     .where('trial_key', '=', trial_key)
     .executeTakeFirst();
-  return row !== undefined;
+  if (row !== undefined) return true;
+  for await (const { packed } of packedRows(db, { lock_digest: lock })) {
+    for (const { key } of unpackTrials(packed)) if (key === trial_key) return true;
+  }
+  return false;
 }
 
 async function callerOf(db: Db, task_id: string): Promise<string> {
@@ -160,7 +256,7 @@ async function append(
   tx: Db,
   now: number,
   record: LedgerRecord,
-  { trial_key, sharpe }: Pick<TrialEntriesTable, 'trial_key' | 'sharpe'>,
+  { trial_key, sharpe, packed }: Pick<TrialEntriesTable, 'trial_key' | 'sharpe' | 'packed'>,
 ): Promise<void> {
   const { seq, prev_hash, hash } = entryAfter(await headOf(tx), now, record);
   const { kind, by, lock, family, symbols, bar_ms, from, to } = record;
@@ -181,6 +277,7 @@ async function append(
       window_to: Date.parse(to),
       prev_hash,
       hash,
+      packed,
     })
     .execute();
   await tx.updateTable('trial_head').set({ seq, hash }).execute();
@@ -215,18 +312,24 @@ export async function readTrials(
 }
 
 function entryOf(row: TrialEntriesTable): LedgerEntry {
-  const { seq, kind, lock_digest: lock, trial_key, sharpe, prev_hash, hash } = row;
-  const scope = {
+  const { seq, kind, lock_digest: lock, trial_key, sharpe, prev_hash, hash, packed } = row;
+  const recorded_at = formatInstant(row.recorded_at);
+  const common = { seq, recorded_at, by: row.recorded_by, lock, ...scopeOf(row), prev_hash, hash };
+  if (kind === 'holdout_opened') return { ...common, kind };
+  const trials = packed ?? packTrials(new Map([[trial_key, sharpe]]));
+  return { ...common, kind, count: countPacked(trials), trials };
+}
+
+function scopeOf(
+  row: Pick<TrialEntriesTable, 'family' | 'symbols' | 'bar_ms' | 'window_from' | 'window_to'>,
+): TrialScope {
+  return {
     family: row.family,
     symbols: symbolsOf(row.symbols),
     bar_ms: row.bar_ms,
     from: formatInstant(row.window_from),
     to: formatInstant(row.window_to),
   };
-  const recorded_at = formatInstant(row.recorded_at);
-  const common = { seq, recorded_at, by: row.recorded_by, lock, ...scope, prev_hash, hash };
-  if (kind === 'holdout_opened') return { ...common, kind };
-  return { ...common, kind, count: 1, trials: packTrials(new Map([[trial_key, sharpe]])) };
 }
 
 /** A row that was tampered with may hold any text. */

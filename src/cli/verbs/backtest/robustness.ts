@@ -107,7 +107,7 @@ export const verb = defineVerb({
     try {
       const title = `robustness test of ${job.bot.slug}`;
       const remote = { bot, digest: plan.digest, title };
-      document = await withRemoteTrials(context, options.on, remote, (runner) =>
+      document = await withRemoteTrials(context, options.on, remote, (runner, countOnServer) =>
         testRobustness(plan, strategySource(bot), {
           workers: settings.workers,
           memoryMb: settings.strategy_memory_mb,
@@ -117,7 +117,10 @@ export const verb = defineVerb({
           permutations: options.permutations,
           assertions: options.assert,
           signal,
-          count: (ended) => counted.record(job, 'robustness', ended),
+          count: (ended) => {
+            counted.record(job, 'robustness', ended);
+            countOnServer(job, ended);
+          },
           onProgress: (phase, done, total) => progress.update(phase, done, total),
         }),
       );

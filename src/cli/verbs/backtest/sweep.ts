@@ -89,12 +89,15 @@ export const verb = defineVerb({
       };
       const title = `sweep of ${job.bot.slug}`;
       const remote = { bot, digest: search.digest, title };
-      await withRemoteTrials(context, options.on, remote, (runner) =>
+      await withRemoteTrials(context, options.on, remote, (runner, countOnServer) =>
         withTrialPool(strategySource(bot), { ...limits, runner }, (pool) =>
           runSearch(search, pool, {
             directory,
             signal,
-            count: (ended) => counted.record(job, 'sweep', ended),
+            count: (ended) => {
+              counted.record(job, 'sweep', ended);
+              countOnServer(job, ended);
+            },
             onProgress: (done) => {
               if (progress === undefined) {
                 if (done > 0) context.message(`resuming: ${done} trials are already done`);

@@ -102,7 +102,7 @@ export const verb = defineVerb({
     try {
       const title = `walk-forward of ${job.bot.slug}`;
       const remote = { bot, digest, title };
-      walk = await withRemoteTrials(context, options.on, remote, (runner) =>
+      walk = await withRemoteTrials(context, options.on, remote, (runner, countOnServer) =>
         walkForward(job, source, {
           ...plan,
           search,
@@ -113,7 +113,10 @@ export const verb = defineVerb({
           timeoutMs: settings.strategy_timeout_seconds * 1000,
           directory,
           signal,
-          count: (window, ended) => counted.record(window, 'walk-forward', ended),
+          count: (window, ended) => {
+            counted.record(window, 'walk-forward', ended);
+            countOnServer(window, ended);
+          },
           onProgress(done, total) {
             trials = { done, total };
             progress ??= context.progress('walk-forward', total, done);
