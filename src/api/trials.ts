@@ -105,10 +105,12 @@ const NewTrials = z
   })
   .openapi('NewTrials');
 
-function isPacked(text: string): boolean {
-  const count = countPacked(text);
+function isPacked(packed: string): boolean {
+  const count = countPacked(packed);
   if (!Number.isInteger(count) || count < 1 || count > MOST_TRIALS) return false;
-  return [...unpackTrials(text)].every(({ sharpe }) => sharpe === null || Number.isFinite(sharpe));
+  return [...unpackTrials(packed)].every(
+    ({ sharpe }) => sharpe === null || Number.isFinite(sharpe),
+  );
 }
 
 export const recordTrials = defineRoute({

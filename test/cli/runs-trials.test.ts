@@ -108,13 +108,10 @@ describe.each(mainlyOn('sqlite'))('the trial ledger of a server on %s', (kind) =
     expect(lock.trials).toMatchObject({ count: before + 2, sharpe_count: before + 2 });
     expect(await count()).toBe(before + 3);
     const walk = ['backtest', 'walk-forward', join(directory, 'ours.json'), '-p', 'fast=4,5'];
-    const spans = ['--train', '60d', '--test', '30d', '--out', join(directory, 'walk')];
-    const { windows } = await json<WalkForwardDocument>([
-      ...walk,
-      ...catalogue,
-      ...spans,
-      ...['--on', 'server'],
-    ]);
+    const spans = ['--train', '60d', '--test', '30d', '--on', 'server'];
+    const out = ['--out', join(directory, 'walk')];
+    const words = [...walk, ...catalogue, ...spans, ...out];
+    const { windows } = await json<WalkForwardDocument>(words);
     expect(await count()).toBe(before + 3 + windows.length * 3);
   });
 

@@ -1,7 +1,7 @@
 import { sharpeAtLength } from '../deflated-sharpe.ts';
 import type { BacktestJob } from '../job.ts';
 import type { LedgerRecord, TrialScope } from './ledger-entry.ts';
-import { unpackTrials } from './packed-trials.ts';
+import { NO_KEYS, type TrialKeys } from './packed-trials.ts';
 import type { EarlierTrials } from '../summary.ts';
 
 export function scopeOf({ strategy, barMs, instruments }: BacktestJob): TrialScope {
@@ -26,10 +26,10 @@ export function areTogether(a: TrialScope, b: TrialScope): boolean {
   );
 }
 
-/** The trials of a run: their `trialLock` and keys (see `trialKey`). */
+/** The trials of a run: their `trialLock` and keys. */
 interface OwnTrials {
   readonly lock: string;
-  readonly keys: ReadonlySet<string>;
+  readonly keys: TrialKeys;
 }
 
 /** Length of a window from the open of its first bar to the end of its last, ms. */
@@ -51,8 +51,8 @@ export function earlierTrials(
   for (const record of records) {
     if (record.kind !== 'trials' || !areTogether(record, scope)) continue;
     const share = lengthOf(record) / lengthOf(scope);
-    for (const { key, sharpe: recorded } of unpackTrials(record.trials)) {
-      if (record.lock === own.lock && own.keys.has(key)) continue;
+    const keys = record.lock === own.lock ? own.keys : NO_KEYS;
+    for (const recorded of keys.otherSharpes(record.trials)) {
       count++;
       if (recorded === null) continue;
       const sharpe = sharpeAtLength(recorded, share);

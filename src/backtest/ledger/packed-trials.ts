@@ -45,12 +45,55 @@ export function* unpackTrials(packed: PackedTrials): Generator<{
   readonly key: string;
   readonly sharpe: number | null;
 }> {
-  const bytes = Buffer.from(packed, 'base64');
-  for (let at = 0; at + TRIAL_BYTES <= bytes.length; at += TRIAL_BYTES) {
-    const sharpe = bytes.readDoubleLE(at + KEY_BYTES);
-    yield {
-      key: bytes.toString('hex', at, at + KEY_BYTES),
-      sharpe: Number.isNaN(sharpe) ? null : sharpe,
-    };
+  for (const { bytes, at } of trialsIn(packed)) {
+    yield { key: keyAt(bytes, at), sharpe: sharpeAt(bytes, at) };
   }
+}
+
+/** Keys that are searched in packed trials without converting each key of these to hex, which is slow. */
+export class TrialKeys {
+  readonly #keys: ReadonlySet<string>;
+  /** First four bytes of each key. */
+  readonly #starts: ReadonlySet<number>;
+
+  constructor(keys: Iterable<string>) {
+    this.#keys = new Set(keys);
+    this.#starts = new Set(Array.from(this.#keys, (key) => Number.parseInt(key.slice(0, 8), 16)));
+  }
+
+  /** Yields the keys that are among packed trials. */
+  *foundIn(packed: PackedTrials): Generator<string> {
+    for (const { bytes, at } of trialsIn(packed)) {
+      if (this.#isAt(bytes, at)) yield keyAt(bytes, at);
+    }
+  }
+
+  /** Yields the Sharpe ratios of the packed trials with other keys. */
+  *otherSharpes(packed: PackedTrials): Generator<number | null> {
+    for (const { bytes, at } of trialsIn(packed)) {
+      if (!this.#isAt(bytes, at)) yield sharpeAt(bytes, at);
+    }
+  }
+
+  #isAt(bytes: Buffer, at: number): boolean {
+    return this.#starts.has(bytes.readUInt32BE(at)) && this.#keys.has(keyAt(bytes, at));
+  }
+}
+
+export const NO_KEYS = new TrialKeys([]);
+
+function* trialsIn(
+  packed: PackedTrials,
+): Generator<{ readonly bytes: Buffer; readonly at: number }> {
+  const bytes = Buffer.from(packed, 'base64');
+  for (let at = 0; at + TRIAL_BYTES <= bytes.length; at += TRIAL_BYTES) yield { bytes, at };
+}
+
+function keyAt(bytes: Buffer, at: number): string {
+  return bytes.toString('hex', at, at + KEY_BYTES);
+}
+
+function sharpeAt(bytes: Buffer, at: number): number | null {
+  const sharpe = bytes.readDoubleLE(at + KEY_BYTES);
+  return Number.isNaN(sharpe) ? null : sharpe;
 }

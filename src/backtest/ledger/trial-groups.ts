@@ -1,5 +1,5 @@
 import type { LedgerEntry, TrialScope } from './ledger-entry.ts';
-import { unpackTrials } from './packed-trials.ts';
+import { NO_KEYS } from './packed-trials.ts';
 
 /** Trials of a family on the same symbols and bar length, over all windows. */
 export interface TrialGroup extends TrialScope {
@@ -38,7 +38,7 @@ export function groupTrials(entries: Iterable<LedgerEntry>): TrialGroup[] {
 function bestOf(before: number | null, entry: LedgerEntry): number | null {
   let best = before;
   if (entry.kind !== 'trials') return best;
-  for (const { sharpe } of unpackTrials(entry.trials)) {
+  for (const sharpe of NO_KEYS.otherSharpes(entry.trials)) {
     if (sharpe !== null && (best === null || sharpe > best)) best = sharpe;
   }
   return best;

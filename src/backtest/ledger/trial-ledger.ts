@@ -5,7 +5,7 @@ import { earlierTrials, scopeOf } from './earlier-trials.ts';
 import { openingOf, withUse } from './holdout-use.ts';
 import type { LedgerEntry, LedgerFault } from './ledger-entry.ts';
 import { LedgerFile } from './ledger-file.ts';
-import { packTrials, trialKey, unpackTrials, type ExecutedTrial } from './packed-trials.ts';
+import { NO_KEYS, packTrials, TrialKeys, trialKey, type ExecutedTrial } from './packed-trials.ts';
 import { trialLock } from './trial-lock.ts';
 import type { EarlierTrials, Holdout } from '../summary.ts';
 
@@ -18,7 +18,6 @@ export type TrialCommand = 'backtest' | 'sweep' | 'walk-forward' | 'robustness';
  */
 export class TrialLedger {
   readonly #file: LedgerFile;
-  #known: KnownTrials | undefined;
 
   constructor(home: string) {
     this.#file = new LedgerFile(join(home, 'trials', 'ledger.ndjson'));
@@ -46,11 +45,9 @@ export class TrialLedger {
     const entries = this.entries();
     const lock = trialLock(job);
     return (own) => {
-      const keys = new Set<string>();
       // The keys of a large sweep take seconds.
-      if (entries.some((entry) => entry.lock === lock)) {
-        for (const { params } of own) keys.add(trialKey(params));
-      }
+      const isRepeated = entries.some((entry) => entry.lock === lock);
+      const keys = isRepeated ? keysOf(own) : NO_KEYS;
       return earlierTrials(entries, scopeOf(job), { lock, keys });
     };
   }
@@ -59,12 +56,8 @@ export class TrialLedger {
   record(job: BacktestJob, by: TrialCommand, executed: readonly ExecutedTrial[]): void {
     const lock = trialLock(job);
     this.#file.append(Date.now(), (entries) => {
-      const known = this.#keysOf(lock, entries);
-      const trials = new Map<string, ExecutedTrial['sharpe']>();
-      for (const { params, sharpe } of executed) {
-        const key = trialKey(params);
-        if (!known.has(key)) trials.set(key, sharpe);
-      }
+      const trials = new Map(executed.map(({ params, sharpe }) => [trialKey(params), sharpe]));
+      removeRecorded(trials, lock, entries);
       if (trials.size === 0) return undefined;
       const packed = packTrials(trials);
       return { kind: 'trials', by, lock, ...scopeOf(job), count: trials.size, trials: packed };
@@ -83,28 +76,23 @@ export class TrialLedger {
     const { holdout } = job;
     return holdout && withUse(holdout, this.entries(), openingOf(job, holdout, 'backtest'));
   }
-
-  /** Keys of the recorded trials of a lock. */
-  #keysOf(lock: string, entries: readonly LedgerEntry[]): ReadonlySet<string> {
-    let known = this.#known;
-    // The file may have been replaced.
-    if (known?.lock !== lock || entries[known.searched - 1] !== known.last) {
-      known = { lock, keys: new Set(), searched: 0, last: undefined };
-    }
-    for (const entry of entries.slice(known.searched)) {
-      if (entry.kind !== 'trials' || entry.lock !== lock) continue;
-      for (const { key } of unpackTrials(entry.trials)) known.keys.add(key);
-    }
-    this.#known = { ...known, searched: entries.length, last: entries.at(-1) };
-    return known.keys;
-  }
 }
 
-/** Keys of the recorded trials of a lock in the first entries of the ledger. */
-interface KnownTrials {
-  readonly lock: string;
-  readonly keys: Set<string>;
-  /** Number of these entries, and the last of them. */
-  readonly searched: number;
-  readonly last: LedgerEntry | undefined;
+function keysOf(trials: Iterable<Pick<ExecutedTrial, 'params'>>): TrialKeys {
+  const keys = new Set<string>();
+  for (const { params } of trials) keys.add(trialKey(params));
+  return new TrialKeys(keys);
+}
+
+/** Removes the trials of a lock that entries contain. */
+function removeRecorded(
+  trials: Map<string, ExecutedTrial['sharpe']>,
+  lock: string,
+  entries: readonly LedgerEntry[],
+): void {
+  const keys = new TrialKeys(trials.keys());
+  for (const entry of entries) {
+    if (entry.kind !== 'trials' || entry.lock !== lock) continue;
+    for (const key of keys.foundIn(entry.trials)) trials.delete(key);
+  }
 }

@@ -9,7 +9,9 @@ import {
 import { sharpeAtLength } from '../../backtest/deflated-sharpe.ts';
 import {
   countPacked,
+  NO_KEYS,
   packTrials,
+  TrialKeys,
   unpackTrials,
   type PackedTrials,
 } from '../../backtest/ledger/packed-trials.ts';
@@ -73,8 +75,9 @@ export async function recordTrials(
     .where('lock_digest', '=', lock)
     .execute();
   for (const { trial_key } of single) unrecorded.delete(trial_key);
+  const keys = new TrialKeys(unrecorded.keys());
   for await (const { packed } of packedRows(tx, { lock_digest: lock })) {
-    for (const { key } of unpackTrials(packed)) unrecorded.delete(key);
+    for (const key of keys.foundIn(packed)) unrecorded.delete(key);
   }
   const [first] = unrecorded.keys();
   if (first === undefined) return;
@@ -187,12 +190,13 @@ async function packedOver(
 ) {
   const { family, bar_ms } = scope;
   const groups = [];
+  const ownKeys = own === undefined ? NO_KEYS : new TrialKeys([own.key]);
   for await (const { packed, ...row } of packedRows(db, { family, bar_ms })) {
     const { symbols, window_from, window_to } = row;
     if (!areTogether(scopeOf(row), scope)) continue;
     const group = { symbols, window_from, window_to, entries: 0, sharpes: 0, sum: 0, squares: 0 };
-    for (const { key, sharpe } of unpackTrials(packed)) {
-      if (row.lock_digest === own?.lock && key === own.key) continue;
+    const keys = row.lock_digest === own?.lock ? ownKeys : NO_KEYS;
+    for (const sharpe of keys.otherSharpes(packed)) {
       group.entries += 1;
       if (sharpe === null) continue;
       group.sharpes += 1;
@@ -237,8 +241,9 @@ async function isRecorded(db: Db, lock: string, trial_key: string): Promise<bool
     .where('trial_key', '=', trial_key)
     .executeTakeFirst();
   if (row !== undefined) return true;
+  const keys = new TrialKeys([trial_key]);
   for await (const { packed } of packedRows(db, { lock_digest: lock })) {
-    for (const { key } of unpackTrials(packed)) if (key === trial_key) return true;
+    if (!keys.foundIn(packed).next().done) return true;
   }
   return false;
 }
