@@ -16,7 +16,7 @@ import {
 const reading = { tags: ['Tasks'], security: administrator('read') };
 const writing = { tags: ['Tasks'], security: administrator('write') };
 
-const TASK_KINDS = ['backtest', 'paper', 'production', 'conformance', 'stress'] as const;
+export const TASK_KINDS = ['backtest', 'paper', 'production', 'conformance', 'stress'] as const;
 const ANY_KIND = TASK_KINDS.join('|');
 
 const TaskStatus = z.enum(['queued', 'running', 'success', 'failed', 'canceled']);
@@ -157,6 +157,11 @@ export const TASK_LOCATION = {
 /** Data of the events in a stream of a task. */
 export interface TaskProgress extends Pick<Task, 'status' | 'progress' | 'error'> {}
 
+const result_summary = z
+  .record(z.string(), z.unknown())
+  .nullable()
+  .describe('Main figures and the hashes of the result.');
+
 export const BotDeployment = z
   .strictObject({
     deployment_id: z.string(),
@@ -167,16 +172,45 @@ export const BotDeployment = z
       .describe('`test` is used for conformance and stress tests, which never trade.'),
     status: z.enum(['pending', 'running', 'success', 'failed', 'halted']),
     task_id: z.string(),
-    result_summary: z
-      .record(z.string(), z.unknown())
-      .nullable()
-      .describe('Main figures and the hashes of the result.'),
+    result_summary,
     created_at: time,
     ended_at: time.nullable(),
   })
   .openapi('BotDeployment');
 
 export type BotDeployment = z.infer<typeof BotDeployment>;
+
+const ListedTask = z.strictObject({ ...Task.shape, result_summary }).openapi('ListedTask');
+
+export type ListedTask = z.infer<typeof ListedTask>;
+
+export const TASK_ORDERS = ['newest', 'oldest', 'total_return', 'sharpe', 'max_drawdown'] as const;
+
+export type TaskOrder = (typeof TASK_ORDERS)[number];
+
+const taskFilter = {
+  bot: id('sma-crossover').optional().describe('Id or slug of a bot.'),
+  status: TaskStatus.optional(),
+  kind: z
+    .string()
+    .regex(
+      new RegExp(`^(${ANY_KIND})(,(${ANY_KIND})){0,9}$`),
+      `must be one or more of ${TASK_KINDS.join(', ')}, joined by commas`,
+    )
+    .optional()
+    .openapi({
+      description: 'Only tasks of these kinds, joined by commas.',
+      example: 'backtest,paper',
+    }),
+  since: time.optional().describe('Only tasks queued at this time or later.'),
+  until: time.optional().describe('Only tasks queued before this time.'),
+  sort: z
+    .enum(TASK_ORDERS)
+    .default('newest')
+    .describe(
+      'Order of the list. A list by a figure begins with the best run and ends with tasks without a result.',
+    ),
+};
 
 export const startBacktest = defineRoute({
   ...writing,
@@ -216,26 +250,9 @@ export const listTasks = defineRoute({
   method: 'get',
   path: '/tasks',
   operationId: 'listTasks',
-  summary: 'List the tasks, newest first',
-  request: {
-    query: z.strictObject({
-      ...pageQuery,
-      bot: id('sma-crossover').optional().describe('Id or slug of a bot.'),
-      status: TaskStatus.optional(),
-      kind: z
-        .string()
-        .regex(
-          new RegExp(`^(${ANY_KIND})(,(${ANY_KIND})){0,9}$`),
-          `must be one or more of ${TASK_KINDS.join(', ')}, joined by commas`,
-        )
-        .optional()
-        .openapi({
-          description: 'Only tasks of these kinds, joined by commas.',
-          example: 'backtest,paper',
-        }),
-    }),
-  },
-  responses: { 200: jsonResponse('A page of tasks.', page(Task)) },
+  summary: 'List the tasks',
+  request: { query: z.strictObject({ ...pageQuery, ...taskFilter }) },
+  responses: { 200: jsonResponse('A page of tasks.', page(ListedTask)) },
   errors: ['not_found'],
 });
 

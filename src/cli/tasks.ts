@@ -4,6 +4,7 @@ import type {
   getTaskResult,
   streamTask,
   Task,
+  TaskOrder,
   TaskProgress,
 } from '../api/tasks.ts';
 import type { Summary } from '../backtest/summary.ts';
@@ -19,6 +20,14 @@ import type { Columns } from './show-items.ts';
 import type { Answer, Context } from './verb.ts';
 
 export const TASK_ARGUMENT = { description: 'id of the task; see tasks list' } as const;
+
+export const TASK_ORDERS = [
+  'newest',
+  'oldest',
+  'total_return',
+  'sharpe',
+  'max_drawdown',
+] as const satisfies readonly TaskOrder[];
 
 export const TASK_STATUSES = [
   'queued',

@@ -38,6 +38,7 @@ import { authenticate } from './authentication.ts';
 import { readBody } from './body.ts';
 import { addBotState } from './bot-state.ts';
 import { addBots } from './bots.ts';
+import { addComparison } from './comparison.ts';
 import { addComplianceTests } from './compliance-tests.ts';
 import { addDeployments } from './deployments.ts';
 import { addDevices } from './devices.ts';
@@ -74,6 +75,7 @@ const ROUTES: readonly ((app: App, services: Services) => void)[] = [
   addAgents,
   addBots,
   addBotState,
+  addComparison,
   addComplianceTests,
   addConsole,
   addDeployments,

@@ -9,6 +9,7 @@ import { getBotId, type BotRegistry } from '../fleet/registry/bots.ts';
 import { withNames, type WithNames } from '../identity/actor-names.ts';
 import { listFiles, readFile } from '../fleet/tasks/task-files.ts';
 import { findEndingHalt, type KnownHalt } from '../fleet/tasks/halt-in-force.ts';
+import { listTasks } from '../fleet/tasks/task-list.ts';
 import type { Db } from '../storage/tables.ts';
 import type { ErrorData } from '../base/error-data.ts';
 import {
@@ -16,7 +17,6 @@ import {
   getResult,
   getTask,
   listDeployments,
-  listTasks,
   startBacktest,
   type BotDeployment,
   type Task,
@@ -28,6 +28,8 @@ import { createOnce } from './idempotency.ts';
 import { serializePage } from './serialize-page.ts';
 import { serializeProblems } from './problem.ts';
 import type { App, AppEnv, Services } from './services.ts';
+
+type Times = [since: number | undefined, until: number | undefined];
 
 export function addTasks(app: App, services: Services): void {
   const { tasks } = services;
@@ -46,11 +48,17 @@ export function addTasks(app: App, services: Services): void {
   });
 
   app.openapi(api.listTasks, async (c) => {
-    const { limit, cursor, kind, ...filter } = c.req.valid('query');
-    const kinds = kind?.split(',') as api.Task['kind'][] | undefined;
-    const page = await listTasks(read, { ...filter, kinds }, { limit, cursor });
+    const { limit, cursor, sort, bot, status, ...query } = c.req.valid('query');
+    const kinds = query.kind?.split(',') as api.Task['kind'][] | undefined;
+    const [since, until] = [query.since, query.until].map((at) => at && Date.parse(at)) as Times;
+    const filter = { bot, status, kinds, since, until };
+    const page = await listTasks(tasks.storage, filter, { limit, cursor, sort });
     const items = await withSlugs(read, await withNames(read, page.items, 'created_by'));
-    return c.json(serializePage({ ...page, items }, serializeTask), 200);
+    const serialize = ({ result_summary, ...task }: (typeof items)[number]) => ({
+      ...serializeTask(task),
+      result_summary: parseSummary(result_summary),
+    });
+    return c.json(serializePage({ ...page, items }, serialize), 200);
   });
   app.openapi(api.getTask, async (c) => {
     const task = await getTask(read, c.req.valid('param').task_id);
@@ -184,9 +192,12 @@ export function serializeDeployment(row: BotDeployment): api.BotDeployment {
   const { result_summary } = row;
   return {
     ...row,
-    result_summary:
-      result_summary === null ? null : (JSON.parse(result_summary) as Record<string, unknown>),
+    result_summary: parseSummary(result_summary),
     created_at: formatInstant(row.created_at),
     ended_at: formatInstantOrNull(row.ended_at),
   };
+}
+
+function parseSummary(text: string | null): api.BotDeployment['result_summary'] {
+  return text === null ? null : (JSON.parse(text) as Record<string, unknown>);
 }

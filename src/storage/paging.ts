@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { sql, type SelectQueryBuilder } from 'kysely';
+import { sql, type RawBuilder, type SelectQueryBuilder } from 'kysely';
 import { ServiceError } from '../base/errors.ts';
 import type { Tables } from './tables.ts';
 
@@ -37,6 +37,14 @@ export async function readPage<T>(
   return { items, next_cursor: found.length > limit ? cursorAt(list, idOf(items.at(-1)!)) : null };
 }
 
+/** A selected column with an id; `column` is its qualified name in a query of several tables. */
+type IdColumn<Id extends string> = Id | { readonly name: Id; readonly column: string };
+
+function idColumn<Id extends string>(id: IdColumn<Id>) {
+  const { name, column } = typeof id === 'string' ? { name: id, column: id } : id;
+  return { name, column: sql.ref<string>(column) };
+}
+
 /** Like `readPage`, for the rows of a query, ordered by the column `id`. */
 export async function readRowsPage<
   T extends keyof Tables,
@@ -46,20 +54,66 @@ export async function readRowsPage<
   list: List,
   request: PageRequest,
   query: SelectQueryBuilder<Tables, T, Row>,
-  id: Id,
+  id: IdColumn<Id>,
   order: 'asc' | 'desc' = 'asc',
 ): Promise<Page<Row>> {
-  const column = sql.ref<string>(id);
+  const { name, column } = idColumn(id);
   const isBeyond = order === 'asc' ? '>' : '<';
   return readPage(
     list,
     request,
-    (row) => row[id],
+    (row) => row[name],
     async (after, limit) => {
       const rest = after === undefined ? query : query.where(column, isBeyond, after);
       return rest.orderBy(column, order).limit(limit).execute();
     },
   );
+}
+
+function withoutNumber<Row extends { readonly page_number: unknown }>(row: Row) {
+  const { page_number: _number, ...rest } = row;
+  return rest;
+}
+
+/**
+ * Like `readRowsPage`, ordered by a number and, for the same number, by id, both descending.
+ * @param by the number; rows for which it is null come last.
+ */
+export async function readNumberedPage<
+  T extends keyof Tables,
+  Row extends Record<Id, string>,
+  Id extends string,
+>(
+  list: List,
+  request: PageRequest,
+  query: SelectQueryBuilder<Tables, T, Row>,
+  id: IdColumn<Id>,
+  by: RawBuilder<number | null>,
+): Promise<Page<Row>> {
+  const { name, column } = idColumn(id);
+  const numbered = query.select(by.as('page_number'));
+  const beyond = (after: string) => {
+    const [number = '', last] = after.split('~');
+    if (number === '') return sql<boolean>`${by} is null and ${column} < ${last}`;
+    return sql<boolean>`(${by} < ${Number(number)} or ${by} is null
+      or (${by} = ${Number(number)} and ${column} < ${last}))`;
+  };
+  const { items, next_cursor } = await readPage<Row & { readonly page_number: number | null }>(
+    list,
+    request,
+    (row) => `${row.page_number ?? ''}~${row[name]}`,
+    async (after, limit) => {
+      const rest = after === undefined ? numbered : numbered.where(beyond(after));
+      const rows = await rest
+        .orderBy(sql`case when ${by} is null then 1 else 0 end`)
+        .orderBy(by, 'desc')
+        .orderBy(column, 'desc')
+        .limit(limit)
+        .execute();
+      return rows;
+    },
+  );
+  return { items: items.map(withoutNumber) as never, next_cursor };
 }
 
 const DIGEST_BYTES = 16;

@@ -39,6 +39,9 @@ import { EXAMPLE_NEXT_KEY, EXAMPLE_ROOT_FINGERPRINT } from '../../src/api/root-e
 import { EXAMPLE_OVERRIDE_ID } from '../../src/api/risk.ts';
 import { EXAMPLE_INPUT, EXAMPLE_SEARCH_ID } from '../../src/api/searches.ts';
 import { EXAMPLE_TASK_ID } from '../../src/api/tasks.ts';
+import { TRADE_COLUMNS } from '../../src/backtest/result-csv.ts';
+import { syntheticRun } from '../backtest/report-fixture.ts';
+import { EXAMPLE_OTHER_TASK_ID } from '../../src/api/comparison.ts';
 import { endTask, appendRunEvent } from '../../src/fleet/tasks/lifecycle.ts';
 import { allowedToTrade, documentOn, replaceDays } from '../fleet/tasks/market.ts';
 import { cheapHash } from '../identity/cheap-hash.ts';
@@ -115,6 +118,7 @@ export async function newExampleWorld(operation: string): Promise<ExampleWorld> 
   const changed = { document: exampleDocument('sma-crossover', 15) };
   await updateBot(identity, 'operator', 'sma-crossover', () => true, changed);
   await addExampleTask(server);
+  if (operation === 'compareTasks') await addComparedTasks(server);
   if (/Chat|chat|Agent/.test(operation)) await addExampleChat(server);
   const isOfSession = ['replayBot', 'compareBot', 'stopPaper', 'reEnableBot'].includes(operation);
   if (isOfSession) await addExampleSession(server);
@@ -327,6 +331,39 @@ async function addExampleTask({ services, now }: TestApp): Promise<void> {
       .insertInto('task_files')
       .values({ task_id: EXAMPLE_TASK_ID, name: 'equity.csv', place: 0, data })
       .execute();
+  });
+}
+
+/** Replaces the example task by one that can be compared, and adds another. */
+async function addComparedTasks({ services }: TestApp): Promise<void> {
+  const { summary } = syntheticRun({ steps: 10 });
+  const { storage } = services.tasks;
+  const { from, to } = summary.window;
+  const files = {
+    'equity.csv': `time,equity,drawdown\n${from},100,0\n${to},110,0\n`,
+    'trades.csv': `${TRADE_COLUMNS.join()}\n`,
+  };
+  const result = JSON.stringify({ ...summary, files: Object.keys(files) });
+  await storage.write(async (tx) => {
+    await tx.deleteFrom('task_files').where('task_id', '=', EXAMPLE_TASK_ID).execute();
+    const row = await tx.selectFrom('tasks').selectAll().executeTakeFirstOrThrow();
+    const run = await tx.selectFrom('bot_deployments').selectAll().executeTakeFirstOrThrow();
+    const other = { task_id: EXAMPLE_OTHER_TASK_ID, deployment_id: EXAMPLE_OTHER_TASK_ID };
+    await tx
+      .insertInto('bot_deployments')
+      .values({ ...run, ...other })
+      .execute();
+    await tx
+      .insertInto('tasks')
+      .values({ ...row, ...other })
+      .execute();
+    await tx.updateTable('tasks').set({ result }).execute();
+    for (const task_id of [EXAMPLE_TASK_ID, EXAMPLE_OTHER_TASK_ID]) {
+      for (const [name, text] of Object.entries(files)) {
+        const data = gzipSync(text).toString('base64');
+        await tx.insertInto('task_files').values({ task_id, name, place: 0, data }).execute();
+      }
+    }
   });
 }
 

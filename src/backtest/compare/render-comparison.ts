@@ -152,6 +152,7 @@ export function figuresSection(runs: readonly Labeled[], groups: readonly Figure
           <tr>
             <th scope="col">Figure</th>
             ${runs.map((_, index) => html`<th scope="col" class="number">${keyOf(runs, index)}</th>`)}
+            ${isPair(runs) ? html`<th scope="col" class="number">${runs[1]!.label} − ${runs[0]!.label}</th>` : nothing}
           </tr>
         </thead>
         ${groups
@@ -160,7 +161,9 @@ export function figuresSection(runs: readonly Labeled[], groups: readonly Figure
             ([title, own]) =>
               html`<tbody>
                 <tr class="group">
-                  <th colspan="${runs.length + 1}" scope="rowgroup">${title}</th>
+                  <th colspan="${runs.length + (isPair(runs) ? 2 : 1)}" scope="rowgroup">
+                    ${title}
+                  </th>
                 </tr>
                 ${own.map(figureRow)}
               </tbody>`,
@@ -180,7 +183,16 @@ function figureRow({ figure, values, best }: ComparedFigure): Html {
         ${mark}${formatFigure(figure, value)}
       </td>`;
     })}
+    ${isPair(values) ? html`<td class="number">${formatFigure(figure, differenceOf(values))}</td>` : nothing}
   </tr>`;
+}
+
+function isPair(all: readonly unknown[]): boolean {
+  return all.length === 2;
+}
+
+function differenceOf([first, other]: readonly (number | null)[]): number | null {
+  return first === null || other === null ? null : other! - first!;
 }
 
 function differenceSection({ run, lock, params, trade }: Difference): Html {

@@ -192,7 +192,7 @@ function nameOf(address: string): string {
   return address.slice(address.lastIndexOf('/') + 1);
 }
 
-const TASK = [
+export const TASK_FIELDS = [
   'task_id',
   'kind',
   'bot_id',
@@ -215,37 +215,13 @@ const TASK = [
 export async function getTask(db: Db, task_id: string): Promise<Task> {
   const task = await db
     .selectFrom('tasks')
-    .select(TASK)
+    .select(TASK_FIELDS)
     .where('task_id', '=', task_id)
     .executeTakeFirst();
   if (task !== undefined) return task;
   throw new ServiceError('not_found', `there is no task ${JSON.stringify(task_id)}`, {
     remedy: 'See `service-local tasks list`.',
   });
-}
-
-export interface TaskFilter {
-  readonly bot?: string | undefined;
-  readonly status?: Task['status'] | undefined;
-  readonly kinds?: readonly Task['kind'][] | undefined;
-}
-
-/**
- * Lists tasks, newest first.
- * @throws ServiceError `not_found` for the bot
- */
-export async function listTasks(
-  db: Db,
-  { bot, status, kinds }: TaskFilter,
-  request: PageRequest,
-): Promise<Page<Task>> {
-  const bot_id = bot === undefined ? undefined : await getBotId(db, bot);
-  let query = db.selectFrom('tasks').select(TASK);
-  if (bot_id !== undefined) query = query.where('bot_id', '=', bot_id);
-  if (status !== undefined) query = query.where('status', '=', status);
-  if (kinds !== undefined) query = query.where('kind', 'in', kinds);
-  const list = ['tasks', bot_id, status, kinds?.join()] as const;
-  return readRowsPage(list, request, query, 'task_id', 'desc');
 }
 
 /**

@@ -13,6 +13,7 @@ import { badge, type Column } from './parts.ts';
 
 export const BOTS_PATH = '/console/bots';
 export const TASKS_PATH = '/console/tasks';
+export const COMPARE_PATH = `${TASKS_PATH}/compare`;
 
 /** Path of a page of a bot; `ref` is its slug or id. */
 export function botPath(ref: string, page = ''): string {
@@ -73,6 +74,7 @@ export function metricColumns<Row>(
   runOf: (row: Row) => Pick<BotDeployment, 'result_summary'> | null,
 ) {
   return (['total_return', 'sharpe', 'max_drawdown'] as const).map((name) => ({
+    name,
     title: RUN_FIGURES[name].label,
     isNumber: true as const,
     cell(row: Row): string {

@@ -2,18 +2,19 @@ import { randomUUID } from 'node:crypto';
 import { html } from 'hono/html';
 import type { BotDetail } from '../../api/bots.ts';
 import type { startPaper, stopPaper } from '../../api/paper.ts';
-import type { BotDeployment, listBotDeployments, startBacktest } from '../../api/tasks.ts';
+import type { BotDeployment, startBacktest } from '../../api/tasks.ts';
 import { ServiceError } from '../../base/errors.ts';
+import { TASKS } from './assets.ts';
 import { botFrame, readBot } from './bot-frame.ts';
 import { botPath, endPath, endVerb, metricColumns, status, taskPath } from './bot-parts.ts';
 import { addProduction } from './bot-production.ts';
 import type { Child } from './html.ts';
 import { csrfField, type Content } from './layout.ts';
-import { emptyState, field, pager, table, time } from './parts.ts';
+import { emptyState, field, table, time } from './parts.ts';
 import type { Form, Pages, Visit } from './pages.ts';
+import { runList } from './run-list.ts';
 
 const PATH = '/console/bots/:bot_ref';
-const PAGE = 50;
 
 /** Registers the pages that list, start and stop runs of a bot. */
 export function addBotRuns(pages: Pages): void {
@@ -67,30 +68,24 @@ export function addBotRuns(pages: Pages): void {
 }
 
 async function showRuns(visit: Visit): Promise<Content> {
-  const { call, query } = visit;
   const bot = await readBot(visit);
-  const cursor = query('cursor');
-  const { items, next_cursor } = await call<typeof listBotDeployments>(
-    'get',
-    '/bots/{bot_ref}/deployments',
-    { params: { bot_ref: bot.id }, query: { cursor, limit: PAGE } },
-  );
+  const list = await runList(visit, {
+    path: botPath(bot.slug, 'runs'),
+    bot: bot.id,
+    none: emptyState(
+      'This bot has not run yet. To backtest it:',
+      `service-local bots backtest ${bot.slug}`,
+    ),
+  });
   return {
     title: bot.name,
+    scripts: [TASKS],
     body: botFrame(
       bot,
       'runs',
       html`<section>
         <h2 id="runs">Runs</h2>
-        ${
-          items.length === 0
-            ? emptyState(
-                'This bot has not run yet. To backtest it:',
-                `service-local bots backtest ${bot.slug}`,
-              )
-            : runTable(visit, bot, items)
-        }
-        ${pager(botPath(bot.slug, 'runs'), { cursor }, next_cursor)}
+        ${list}
       </section>`,
     ),
   };

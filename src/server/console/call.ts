@@ -63,16 +63,23 @@ export function callAs(
   };
 }
 
+/** Reads a file of the API: `file('/tasks/{task_id}/files/{name}', params)`. */
+export type ReadFile = (
+  path: string,
+  params: Readonly<Record<string, string>>,
+  query?: Readonly<Record<string, string>>,
+) => Promise<string>;
+
 /** Reads files that are not JSON; otherwise like `callAs`. */
 export function fileAs(
   app: Pick<Hono<AppEnv>, 'request'>,
   caller: Caller,
   requestId: string,
-): (path: string, params: Readonly<Record<string, string>>) => Promise<string> {
-  return async (path, params) => {
+): ReadFile {
+  return async (path, params, query = {}) => {
     const headers = { 'x-request-id': requestId };
     const answer = await app.request(
-      requestTarget(path, { params }),
+      requestTarget(path, { params, query }),
       { headers },
       asCaller(caller),
     );

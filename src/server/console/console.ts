@@ -9,6 +9,7 @@ import { assetAt, ASSETS_PATH } from './assets.ts';
 import { addAuditPages } from './audit.ts';
 import { addBotPages } from './bots.ts';
 import { addChat } from './chat.ts';
+import { addComparison } from './comparison.ts';
 import { addHaltPages } from './halts.ts';
 import { FIRST_PAGE } from './layout.ts';
 import { addCustomerPages } from './license-customers.ts';
@@ -35,6 +36,8 @@ const AREAS: readonly ((pages: Pages, services: Services) => void)[] = [
   addAuditPages,
   addHaltPages,
   addBotPages,
+  // Before the pages of tasks, whose path would match, too.
+  addComparison,
   addTaskPages,
   addTaskRows,
   addChat,

@@ -6,7 +6,7 @@ import { addressOf } from '../client-address.ts';
 import { checkJson } from '../json-faults.ts';
 import type { App, AppEnv, Services } from '../services.ts';
 import { checkCsrf, isSecure, refuseForeign, sessionOf } from '../session-cookie.ts';
-import { callAs, fileAs, type Call } from './call.ts';
+import { callAs, fileAs, type Call, type ReadFile } from './call.ts';
 import { readHaltBanner } from './halt-banner.ts';
 import { page, type Content } from './layout.ts';
 
@@ -16,8 +16,8 @@ export interface Visit {
   readonly session: Session;
   /** Calls the API as this administrator. */
   readonly call: Call;
-  /** Reads a file of the API: `file('/tasks/{task_id}/files/{name}', params)`. */
-  readonly file: (path: string, params: Readonly<Record<string, string>>) => Promise<string>;
+  /** Reads a file of the API as this administrator. */
+  readonly file: ReadFile;
   /** A parameter of the path, such as `param('bot_ref')`. */
   readonly param: (name: string) => string;
   /** A parameter of the query; undefined if it is absent or empty. */

@@ -10,6 +10,8 @@ export interface Column<T> {
   readonly isNumber?: true;
   /** This column names the row. */
   readonly isHeader?: true;
+  /** How the rows are ordered by this column. */
+  readonly sorted?: 'ascending' | 'descending' | undefined;
 }
 
 /**
@@ -27,7 +29,7 @@ export function table<T>(label: string, columns: readonly Column<T>[], rows: rea
     <table>
       <thead>
         <tr>
-          ${columns.map(({ title, isNumber }) => html`<th scope="col" ${isNumber && html` class="number"`}>${title}</th>`)}
+          ${columns.map(({ title, isNumber, sorted }) => html`<th scope="col" ${isNumber && html` class="number"`} ${sorted && html`aria-sort="${sorted}"`}>${title}</th>`)}
         </tr>
       </thead>
       <tbody>

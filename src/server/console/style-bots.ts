@@ -32,6 +32,7 @@ a.button[aria-disabled] { opacity: 0.5; cursor: not-allowed; }
 .events td:last-child { width: 60%; white-space: normal; overflow-wrap: anywhere; }
 .events summary { font-weight: 400; padding: 0; }
 .events pre { margin-top: 0.5rem; }
+form.actions > * + * { margin-top: 0; }
 .findings { list-style: none; }
 .findings li + li { margin-top: 0.25rem; }
 .slider { display: flex; flex-wrap: wrap; gap: 0.5rem 1rem; align-items: end; max-width: none; }
@@ -48,7 +49,14 @@ progress.wide { width: min(100%, 28rem); height: 0.75rem; }
 .diff { overflow-wrap: anywhere; }
 .diff table { min-width: 34rem; }
 .diff td:nth-child(2) { white-space: nowrap; }
-#tasks td:nth-child(2) { min-width: 11rem; }
+#tasks td:nth-child(3) { min-width: 12rem; }
+#tasks td:first-child { padding-right: 0.75rem; }
+.report.tall { height: max(88vh, 48rem); }
+a.sort { color: inherit; text-decoration: none; }
+a.sort:hover { color: var(--ink); text-decoration: underline; }
+th[aria-sort] a.sort { color: var(--ink); font-weight: 650; }
+th[aria-sort='descending'] a.sort::after { content: ' ↓'; }
+th[aria-sort='ascending'] a.sort::after { content: ' ↑'; }
 .diff del { color: var(--bad); text-decoration: none; }
 .diff ins { color: var(--good); text-decoration: none; }
 .steps { list-style: none; }

@@ -1,45 +1,20 @@
 import { html } from 'hono/html';
 import type { BotEvent, listBotEvents } from '../../api/bot-state.ts';
-import type {
-  cancelTask,
-  getTask,
-  getTaskResult,
-  listTaskFiles,
-  listTasks,
-  Task,
-} from '../../api/tasks.ts';
+import type { cancelTask, getTask, getTaskResult, listTaskFiles, Task } from '../../api/tasks.ts';
 import { TASK, TASKS } from './assets.ts';
 import { readBotNames, type BotNames } from './bot-names.ts';
 import { DEPLOY_KINDS } from './bot-events.ts';
-import {
-  botPath,
-  endPath,
-  endVerb,
-  EVENT_DETAILS,
-  taskProgress,
-  select,
-  shortId,
-  status,
-  taskPath,
-  TASKS_PATH,
-} from './bot-parts.ts';
+import { botPath, EVENT_DETAILS, taskProgress, status, taskPath, TASKS_PATH } from './bot-parts.ts';
 import { deploymentFacts, deploymentOf } from './bot-production.ts';
 import type { Child, Html } from './html.ts';
-import { csrfField, sentence, type Content } from './layout.ts';
-import { emptyState, facts, field, pager, table, time, who } from './parts.ts';
+import { sentence, type Content } from './layout.ts';
+import { emptyState, facts, table, time, who } from './parts.ts';
 import type { Pages, Visit } from './pages.ts';
 import { serveReport } from './report.ts';
+import { endButton, runList } from './run-list.ts';
 import { resultFigures } from './result-figures.ts';
 import { testFigures } from './test-figures.ts';
 
-const STATUSES = [
-  'queued',
-  'running',
-  'success',
-  'failed',
-  'canceled',
-] as const satisfies readonly Task['status'][];
-const PAGE = 50;
 const REPORT = 'report.html';
 const LOG_KINDS = [
   'run.queued,run.started,run.requeued,run.stop_requested,run.cancel_requested,run.ended',
@@ -79,92 +54,20 @@ export function addTaskPages(pages: Pages): void {
   );
 }
 
-async function showTasks({ call, query, session }: Visit): Promise<Content> {
-  const filter = { bot: query('bot'), status: STATUSES.find((one) => one === query('status')) };
-  const cursor = query('cursor');
-  const { items, next_cursor } = await call<typeof listTasks>('get', '/tasks', {
-    query: { ...filter, cursor, limit: PAGE },
-  });
-  const names = await readBotNames(
-    call,
-    items.map(({ bot_id }) => bot_id),
-  );
-  const isFiltered = filter.bot !== undefined || filter.status !== undefined;
+async function showTasks(visit: Visit): Promise<Content> {
   return {
     title: 'Tasks',
     scripts: [TASKS],
-    body: html`${
-      (items.length > 0 || isFiltered) &&
-      html`<form method="get" action="${TASKS_PATH}" class="filter" role="search">
-        ${field('Bot', 'bot', { type: 'search', value: filter.bot ?? '', maxlength: 128, placeholder: 'slug or id', autocapitalize: 'none' })}
-        ${select('Status', 'status', STATUSES, filter.status)}
-        <button>Filter</button>
-        ${isFiltered && html`<a class="button" href="${TASKS_PATH}">Show all</a>`}
-      </form>`
-    }
-    ${
-      items.length > 0
-        ? html`<div id="tasks">${taskTable(items, names, session)}</div>`
-        : isFiltered
-          ? emptyState(
-              'No task matches the filter. To filter from the command line:',
-              'service-local tasks list --status running',
-            )
-          : emptyState('Nothing has run yet. Start a backtest:', 'service-local bots backtest BOT')
-    }
-    ${pager(TASKS_PATH, { ...filter, cursor }, next_cursor)}`,
+    body: await runList(visit, {
+      path: TASKS_PATH,
+      none: emptyState('Nothing has run yet. Start a backtest:', 'service-local bots backtest BOT'),
+    }),
   };
-}
-
-function taskTable(tasks: readonly Task[], names: BotNames, session: Visit['session']): Html {
-  return table<Task>(
-    'Tasks',
-    [
-      {
-        title: 'Task',
-        isHeader: true,
-        cell: ({ task_id, kind }) =>
-          html`<a href="${taskPath(task_id)}" data-task="${task_id}">${kind}</a
-            ><span class="sub">${shortId(task_id)}</span>`,
-      },
-      {
-        title: 'Bot',
-        cell: ({ bot_id, version }) =>
-          html`${botLink(bot_id, names)}<span class="sub">version ${version}</span>`,
-      },
-      {
-        title: 'Status',
-        cell: (task) => html`<span data-status="${task.status}">${status(task.status)}</span>`,
-      },
-      { title: 'Progress', cell: taskProgress },
-      { title: 'Queued', cell: ({ created_at }) => time(created_at) },
-      { title: 'Ended', cell: ({ ended_at }) => (ended_at === null ? '' : time(ended_at)) },
-      {
-        title: html`<span class="unseen">End</span>`,
-        cell: (task) => task.ended_at === null && endButton(task, names, session),
-      },
-    ],
-    tasks,
-  );
 }
 
 function botLink(bot_id: string, names: BotNames): Html {
   const { slug, name } = names.get(bot_id) ?? { slug: bot_id, name: bot_id };
   return html`<a href="${botPath(slug)}">${name}</a>`;
-}
-
-function endButton(
-  { task_id, kind, bot_id, cancel_requested_at }: Task,
-  names: BotNames,
-  session: Visit['session'],
-): Html | string {
-  if (cancel_requested_at !== null) return 'ending';
-  const action = endPath(bot_id, task_id, kind);
-  const word = endVerb(kind);
-  const name = names.get(bot_id)?.name ?? bot_id;
-  return html`<form method="post" action="${action}">
-    ${csrfField(session)}<button aria-label="${word} the ${kind} of ${name}">${word}</button>
-  </form>`;
 }
 
 async function showTask({ call, param, session }: Visit): Promise<Content> {
@@ -189,7 +92,7 @@ async function showTask({ call, param, session }: Visit): Promise<Content> {
     body: html`<div class="heading">
         <p><a href="${TASKS_PATH}">Tasks</a> / <code>${task_id}</code></p>
         <div class="actions">
-          ${ended_at === null && endButton(task, names, session)}
+          ${ended_at === null && endButton(task, name, session)}
           ${(kind === 'paper' || isProduction) && ended_at === null && html`<a class="button" href="${botPath(names.get(bot_id)?.slug ?? bot_id)}">Watch it</a>`}
         </div>
       </div>

@@ -118,7 +118,7 @@ describe('the pages of bots', () => {
     const stop = `/console/bots/hostile/paper/${items[0]!.task_id}/stop`;
     expect((await visitor.submit(stop)).location).toBe('/console/bots/hostile/runs');
     expect(await show('/console/bots/hostile/runs')).toContain('is stopping');
-    expect(await show('/console/bots/hostile/runs')).toContain('halted');
+    expect(await show('/console/bots/hostile/runs')).toContain('canceled');
   });
 
   test('report a rejected start above the form and keep what was typed', async () => {

@@ -5,26 +5,56 @@ import { announce } from './announce.ts';
 import { progressText } from './progress-text.ts';
 import { replacePart } from './replace.ts';
 
-/** Refreshes the table of tasks while one of them is queued or running. */
+/** Refreshes the table of runs, and keeps the selection of the runs to compare and the focus. */
 export function tasks(): void {
   const REFRESH_MS = 2000;
+  /** While nothing of the page runs: others may start something. */
+  const IDLE_REFRESH_MS = 10_000;
+
   const isOpen = (): boolean =>
     document.querySelector('[data-status=queued], [data-status=running]') !== null;
-  const refresh = async (): Promise<void> => {
-    const table = document.querySelector('#tasks');
-    // Replacing the table would lose the focus of the keyboard.
-    const isUsed = table?.contains(document.activeElement) === true;
+  const boxes = (): HTMLInputElement[] => [
+    ...document.querySelectorAll<HTMLInputElement>('#tasks input[type=checkbox]'),
+  ];
+
+  function showSelection(): void {
+    const button = document.querySelector<HTMLButtonElement>('[data-compare]');
+    const count = boxes().filter(({ checked }) => checked).length;
+    if (button !== null) button.disabled = count < 2 || count > 8;
+  }
+
+  async function replaceTable(answer: Response): Promise<void> {
+    const selected = new Set(boxes().flatMap(({ id, checked }) => (checked ? id : [])));
+    const scrolled = document.querySelector('#tasks .scroll')?.scrollLeft ?? 0;
+    const isWithin = document.querySelector('#tasks')?.contains(document.activeElement) === true;
+    const focused = isWithin ? document.activeElement!.id : '';
+    const table = await replacePart(answer, '#tasks');
+    for (const box of boxes()) box.checked = selected.has(box.id);
+    if (focused !== '') document.getElementById(focused)?.focus();
+    table?.querySelector('.scroll')?.scrollTo({ left: scrolled });
+    showSelection();
+  }
+
+  async function refresh(): Promise<void> {
+    const { activeElement } = document;
+    // Without an id, the focus of the keyboard would be lost.
+    const isUsed =
+      document.querySelector('#tasks')?.contains(activeElement) === true &&
+      activeElement!.id === '';
     if (!document.hidden && !isUsed) {
       try {
         const answer = await fetch(location.href, { headers: { accept: 'text/html' } });
-        if (answer.ok && !answer.redirected) await replacePart(answer, '#tasks');
+        if (answer.ok && !answer.redirected) await replaceTable(answer);
       } catch {
         // The next attempt may succeed.
       }
     }
-    if (isOpen()) setTimeout(refresh, REFRESH_MS);
-  };
-  if (isOpen()) setTimeout(refresh, REFRESH_MS);
+    setTimeout(refresh, isOpen() ? REFRESH_MS : IDLE_REFRESH_MS);
+  }
+
+  document.addEventListener('change', showSelection);
+  showSelection();
+  setTimeout(refresh, isOpen() ? REFRESH_MS : IDLE_REFRESH_MS);
 }
 
 /** Updates the progress of the task on this page until it ends. */
