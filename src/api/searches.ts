@@ -204,7 +204,7 @@ export const followShards = defineRoute({
   operationId: 'followShards',
   summary: 'Follow the ends of shards',
   description:
-    'Server-sent events, one for each shard that has ended, in the order of their ends. `Last-Event-ID` continues a stream.',
+    'Server-sent events, one for each shard that has ended, in the order of their ends. `Last-Event-ID` continues a stream. The stream ends if only workers of another version are left; the next request then gets `conflict`.',
   request: {
     params: searchPath,
     headers: z.object({
@@ -217,9 +217,9 @@ export const followShards = defineRoute({
   responses: {
     200: {
       description:
-        'Events `shard`, each with the id of a shard and either its results or its error as JSON.',
+        'Events `shard`, each with the id of a shard and either its results or its error as JSON. While no shard runs, events `waiting` with the `reason` as text, every five seconds.',
       content: { 'text/event-stream': { schema: z.string() } },
     },
   },
-  errors: ['not_found'],
+  errors: ['conflict', 'not_found'],
 });

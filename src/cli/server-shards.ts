@@ -9,20 +9,17 @@ import type {
 import type { EndedShard, ShardService } from '../backtest/shards/remote-trials.ts';
 import type { EncodedInput } from '../backtest/shards/search-input.ts';
 import type { Shard } from '../backtest/shards/shard.ts';
-import { retry } from '../base/backoff.ts';
 import { ServiceError } from '../base/errors.ts';
 import { packageVersion } from '../base/package-version.ts';
 import type { Client } from '../client/client.ts';
 import type { ServerSentEvent } from '../client/server-sent-events.ts';
 import { connect } from './connect.ts';
+import { persist } from './persist.ts';
 import type { Context } from './verb.ts';
 
 /** Bytes of a part of an input: a multiple of three for base64. */
 const PART = 3 << 16;
 const SHARDS_OF_A_REQUEST = 16;
-const RETRY = { shortestMs: 1000, longestMs: 10_000 };
-/** Longest time without an answer of the server. */
-const MOST_SILENCE_MS = 10 * 60_000;
 
 export interface SearchOnServer {
   /** Identifies the command, so that an interrupted one resumes. */
@@ -43,7 +40,7 @@ export async function openServerShards(
 ): Promise<ShardService> {
   const server = await connect(context, context.signal);
   const body = { digest, title, package: packageVersion(), has_code: hasCode };
-  const { search_id } = await persist(context, () =>
+  const { search_id } = await persist(context, 'the server', () =>
     server.call<typeof openSearch>('post', '/searches', { body }),
   );
   return new ServerShards(context, server, search_id);
@@ -57,6 +54,8 @@ class ServerShards implements ShardService {
   readonly #params: { readonly search_id: string };
   /** Id of the last event that was received. */
   #last = '0';
+  /** Reason that was last printed why no shard runs. */
+  #reason: string | undefined;
   #events: AsyncIterator<ServerSentEvent> | undefined;
 
   constructor(context: Context, server: Client, search_id: string) {
@@ -71,7 +70,7 @@ class ServerShards implements ShardService {
       const part = bytes.subarray(place * PART, (place + 1) * PART);
       const params = { ...this.#params, digest, place: String(place) };
       const body = { parts, data: Buffer.from(part).toString('base64') };
-      await persist(this.#context, () =>
+      await persist(this.#context, 'the server', () =>
         this.#server.call<typeof storeInput>(
           'put',
           '/searches/{search_id}/inputs/{digest}/{place}',
@@ -88,7 +87,7 @@ class ServerShards implements ShardService {
         trials: shard.trials.map((trial) => ({ ...trial, params: { ...trial.params } })),
       }));
       const body = { shards: some, received: Number(this.#last) };
-      await persist(this.#context, () =>
+      await persist(this.#context, 'the server', () =>
         this.#server.call<typeof queueShards>('post', '/searches/{search_id}/shards', {
           params: this.#params,
           body,
@@ -98,7 +97,7 @@ class ServerShards implements ShardService {
   }
 
   async nextEnded(): Promise<readonly EndedShard[]> {
-    return [await persist(this.#context, () => this.#nextEvent())];
+    return [await persist(this.#context, 'the server', () => this.#nextEvent())];
   }
 
   async close(): Promise<void> {
@@ -110,18 +109,29 @@ class ServerShards implements ShardService {
     });
   }
 
+  #warn(reason: string): void {
+    if (reason !== this.#reason) this.#context.message(`warning: ${reason}`);
+    this.#reason = reason;
+  }
+
   async #nextEvent(): Promise<EndedShard> {
     try {
       this.#events ??= this.#server.stream<typeof followShards>('/searches/{search_id}/results', {
         params: this.#params,
         headers: { 'last-event-id': this.#last },
       });
-      const { value, done } = await this.#events.next();
-      if (done === true) {
-        throw new ServiceError('server_unreachable', 'the server ended the stream of results');
+      for (;;) {
+        const { value, done } = await this.#events.next();
+        if (done === true) {
+          throw new ServiceError('server_unreachable', 'the server ended the stream of results');
+        }
+        if (value.event === 'shard') {
+          this.#last = value.id;
+          this.#reason = undefined;
+          return endedShard(JSON.parse(value.data) as ReceivedShard);
+        }
+        if (value.event === 'waiting') this.#warn((JSON.parse(value.data) as Waiting).reason);
       }
-      this.#last = value.id;
-      return endedShard(JSON.parse(value.data) as ReceivedShard);
     } catch (error) {
       this.#events = undefined;
       throw error;
@@ -129,19 +139,8 @@ class ServerShards implements ShardService {
   }
 }
 
-/** Repeats a request while the server does not answer. */
-function persist<T>({ signal, message }: Context, request: () => Promise<T>): Promise<T> {
-  let failedAt: number | undefined;
-  return retry(request, {
-    ...RETRY,
-    signal,
-    shouldRetry(error) {
-      if (signal.aborted || !(error instanceof ServiceError) || !error.retryable) return false;
-      if (failedAt === undefined) message(`waiting for the server: ${error.message}`);
-      failedAt ??= performance.now();
-      return performance.now() - failedAt < MOST_SILENCE_MS;
-    },
-  });
+interface Waiting {
+  readonly reason: string;
 }
 
 function endedShard({ id, result, error }: ReceivedShard): EndedShard {

@@ -9,6 +9,7 @@ import {
   refuseUnknownSearch,
   storePart,
 } from '../fleet/searches/searches.ts';
+import { reasonToWait } from '../fleet/searches/search-wait.ts';
 import { withNames } from '../identity/actor-names.ts';
 import { actorOf } from './authentication.ts';
 import { streamEvents } from './event-stream.ts';
@@ -16,6 +17,8 @@ import type { App, Services } from './services.ts';
 
 /** Shards that are read at once for a stream, since their results may be large. */
 const AT_ONCE = 8;
+/** Time without an ended shard after which a stream states why none runs. */
+const SILENT_MS = 5000;
 
 export function addSearches(app: App, services: Services): void {
   const { tasks } = services;
@@ -49,6 +52,7 @@ export function addSearches(app: App, services: Services): void {
   app.openapi(api.followShards, async (c) => {
     const { search_id } = c.req.valid('param');
     await refuseUnknownSearch(read, search_id);
+    await reasonToWait(tasks.storage, tasks.clock(), search_id);
     const last = Number(c.req.valid('header')['last-event-id'] ?? 0);
     return streamEvents(c, services, `search ${search_id}`, () =>
       followEnded(services, search_id, last),
@@ -61,6 +65,7 @@ async function* followEnded(
   search_id: string,
   last: number,
 ): AsyncGenerator<string | undefined, void> {
+  let activeAt = performance.now();
   for (let after = last; ;) {
     const ended = await listEnded(tasks.storage.read, search_id, after, AT_ONCE);
     for (const shard of ended) {
@@ -68,8 +73,16 @@ async function* followEnded(
       const data = JSON.stringify(serializeShard(shard));
       yield `id: ${after}\nevent: shard\ndata: ${data}\n\n`;
     }
-    if (ended.length > 0) continue;
+    if (ended.length > 0) {
+      activeAt = performance.now();
+      continue;
+    }
     await refuseUnknownSearch(tasks.storage.read, search_id);
+    if (performance.now() - activeAt > SILENT_MS) {
+      activeAt = performance.now();
+      const reason = await reasonToWait(tasks.storage, tasks.clock(), search_id);
+      if (reason !== undefined) yield `event: waiting\ndata: ${JSON.stringify({ reason })}\n\n`;
+    }
     yield undefined;
   }
 }

@@ -8,14 +8,20 @@ export interface StoredManifest {
   readonly shards: readonly string[];
 }
 
-/** `ShardResults` with the file in base64, or why the shard cannot run. */
-export type StoredOutcome =
-  | {
-      readonly parquet: string;
-      readonly errors: readonly (readonly [row: number, message: string])[];
-      readonly sums: number;
-    }
-  | { readonly failure: string };
+/** `ShardResults` with the file in base64. */
+export interface StoredResults {
+  readonly parquet: string;
+  readonly errors: readonly (readonly [row: number, message: string])[];
+  readonly sums: number;
+}
+
+/** Why a shard cannot run. */
+export interface StoredFailure {
+  readonly failure: string;
+}
+
+/** Ends the names of failures, which are listed together with the results. */
+export const FAILURE_SUFFIX = '.failure';
 
 /** Keys of the objects of a search. */
 export function storedKeys(search: string) {
@@ -25,5 +31,6 @@ export function storedKeys(search: string) {
     input: (digest: string): string => `${search}/inputs/${digest}`,
     shard: (id: string): string => `${search}/shards/${id}`,
     result: (id: string): string => `${search}/results/${id}`,
+    failure: (id: string): string => `${search}/results/${id}${FAILURE_SUFFIX}`,
   };
 }

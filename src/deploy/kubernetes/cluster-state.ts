@@ -134,7 +134,8 @@ function podOf(pod: Pod, events: readonly PodEvent[]): ClusterPod {
   };
 }
 
-function podFault(pod: Pod, events: readonly PodEvent[]): Fault | undefined {
+/** Why a pod does not start or does not keep running; undefined if nothing is known. */
+export function podFault(pod: Pod, events: readonly PodEvent[]): Fault | undefined {
   const { status = {} } = pod;
   const unplaced = (status.conditions ?? []).find(
     ({ type, status: value, reason }) =>

@@ -38,7 +38,7 @@ export function connectCluster(
   { signal, name = definition.context ?? 'of the server', pace = USUAL_PACE }: ConnectOptions,
 ): Cluster {
   const rest = connectRest(definition, { name, signal, pace });
-  const { applyObject, deleteObject } = objectRequests(rest, name);
+  const { applyObject, deleteObject, listObjects } = objectRequests(rest, name);
 
   const read = async (kind: string, plan: DeployPlan): Promise<RestAnswer> => {
     const object = { kind, metadata: { namespace: plan.namespace, name: resourceName(plan) } };
@@ -48,18 +48,6 @@ export function connectCluster(
       throw rejectionOf(rest, name, answer, object);
     }
     return answer;
-  };
-
-  const listObjects = async <T>(
-    kind: string,
-    namespace: string,
-    query: Readonly<Record<string, string>>,
-  ): Promise<readonly T[]> => {
-    const answer = await rest.ask({ method: 'GET', path: pathOf(kind, namespace), query });
-    if (answer.status !== 200) {
-      throw rejectionOf(rest, name, answer, { kind, metadata: { namespace, name: '' } });
-    }
-    return (answer.body['items'] ?? []) as readonly T[];
   };
 
   const readObjects = async (plan: DeployPlan): Promise<ObservedObjects> => {

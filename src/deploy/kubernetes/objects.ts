@@ -25,9 +25,15 @@ export interface ObjectRequests {
   ) => Promise<RestAnswer>;
   /** Does nothing if the object is missing. Its dependents are deleted in the background. */
   readonly deleteObject: (kind: string, namespace: string, object: string) => Promise<void>;
+  /** @param query such as `labelSelector` */
+  readonly listObjects: <T>(
+    kind: string,
+    namespace: string,
+    query: Readonly<Record<string, string>>,
+  ) => Promise<readonly T[]>;
 }
 
-/** Requests that change single objects. @param name of the cluster in errors */
+/** Requests for single objects and lists. @param name of the cluster in errors */
 export function objectRequests(rest: Rest, name: string): ObjectRequests {
   const applyObject = async (
     object: KubernetesObject,
@@ -53,7 +59,19 @@ export function objectRequests(rest: Rest, name: string): ObjectRequests {
     if (answer.status < 300 || answer.status === 404) return;
     throw rejectionOf(rest, name, answer, { kind, metadata: { namespace, name: object } });
   };
-  return { applyObject, deleteObject };
+
+  const listObjects = async <T>(
+    kind: string,
+    namespace: string,
+    query: Readonly<Record<string, string>>,
+  ): Promise<readonly T[]> => {
+    const answer = await rest.ask({ method: 'GET', path: pathOf(kind, namespace), query });
+    if (answer.status !== 200) {
+      throw rejectionOf(rest, name, answer, { kind, metadata: { namespace, name: '' } });
+    }
+    return (answer.body['items'] ?? []) as readonly T[];
+  };
+  return { applyObject, deleteObject, listObjects };
 }
 
 export function pathOf(kind: string, namespace: string, name?: string): string {
@@ -131,7 +149,7 @@ export function rejectionOf(
     return conflict(
       `the cluster ${cluster} denies access to ${what}: ${message}`,
       'cluster_forbidden',
-      'Grant the user of the kubeconfig the role in examples/kubernetes-role.yaml.',
+      `Grant the user of the kubeconfig the role in ${kind === 'Job' ? 'examples/kubernetes-search-role.yaml' : 'examples/kubernetes-role.yaml'}.`,
     );
   }
   return conflict(

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type * as S3 from '@aws-sdk/client-s3';
 import { ServiceError } from '../../base/errors.ts';
@@ -13,8 +13,10 @@ export interface ObjectStore {
   readonly get: (key: string) => Promise<Uint8Array | undefined>;
   /** Names of the objects in a folder, without its key. */
   readonly list: (folder: string) => Promise<string[]>;
-  /** Deletes a folder with everything in it. */
-  readonly remove: (folder: string) => Promise<void>;
+  /** Names of the objects in a folder that were last written before a time, ms since the Unix epoch. */
+  readonly listUnchanged: (folder: string, since: number) => Promise<string[]>;
+  /** Deletes an object, or a folder with everything in it. */
+  readonly remove: (key: string) => Promise<void>;
 }
 
 /** Objects that `DeleteObjects` of S3 accepts at once. */
@@ -68,8 +70,18 @@ function directoryStore(root: string): ObjectStore {
       const names = await attempt(`read ${path}`, () => readdir(path)).catch(missing([]));
       return names.filter((name) => !name.endsWith('.tmp'));
     },
-    remove: (folder) =>
-      attempt(`delete ${folder}`, () => rm(join(root, folder), { recursive: true, force: true })),
+    async listUnchanged(folder, since) {
+      const names = await this.list(folder);
+      const isOld = async (name: string): Promise<boolean> => {
+        const path = join(root, folder, name);
+        const found = await attempt(`read ${path}`, () => stat(path)).catch(missing(undefined));
+        return found !== undefined && found.mtimeMs < since;
+      };
+      const old = await Promise.all(names.map(isOld));
+      return names.filter((_, place) => old[place]);
+    },
+    remove: (key) =>
+      attempt(`delete ${key}`, () => rm(join(root, key), { recursive: true, force: true })),
   };
 }
 
@@ -93,8 +105,8 @@ function s3Store(
       throw awsFailure(`${what} in s3://${Bucket}/${prefix}`, error);
     }
   };
-  const keysIn = async (folder: string): Promise<string[]> => {
-    const keys: string[] = [];
+  const objectsIn = async (folder: string): Promise<S3._Object[]> => {
+    const objects: S3._Object[] = [];
     let ContinuationToken: string | undefined;
     do {
       const command = new sdk.ListObjectsV2Command({
@@ -103,11 +115,13 @@ function s3Store(
         ContinuationToken,
       });
       const page = await attempt(`list ${folder}`, () => client.send(command));
-      keys.push(...(page.Contents ?? []).map(({ Key = '' }) => Key));
+      objects.push(...(page.Contents ?? []));
       ContinuationToken = page.NextContinuationToken;
     } while (ContinuationToken !== undefined);
-    return keys;
+    return objects;
   };
+  const nameIn = (folder: string, { Key = '' }: S3._Object): string =>
+    Key.slice(keyOf(folder).length + 1);
   return {
     async put(key, bytes) {
       const command = new sdk.PutObjectCommand({ Bucket, Key: keyOf(key), Body: bytes });
@@ -126,15 +140,20 @@ function s3Store(
       });
     },
     async list(folder) {
-      const start = keyOf(folder).length + 1;
-      return (await keysIn(folder)).map((key) => key.slice(start));
+      return (await objectsIn(folder)).map((object) => nameIn(folder, object));
     },
-    async remove(folder) {
-      const keys = await keysIn(folder);
+    async listUnchanged(folder, since) {
+      const old = (await objectsIn(folder)).filter(
+        ({ LastModified }) => LastModified !== undefined && LastModified.getTime() < since,
+      );
+      return old.map((object) => nameIn(folder, object));
+    },
+    async remove(key) {
+      const keys = [keyOf(key), ...(await objectsIn(key)).map(({ Key = '' }) => Key)];
       for (let first = 0; first < keys.length; first += MOST_DELETED) {
         const Objects = keys.slice(first, first + MOST_DELETED).map((Key) => ({ Key }));
         const command = new sdk.DeleteObjectsCommand({ Bucket, Delete: { Objects } });
-        await attempt(`delete ${folder}`, () => client.send(command));
+        await attempt(`delete ${key}`, () => client.send(command));
       }
     },
   };

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { DAY } from '../../base/durations.ts';
 import type { ClusterDefinition } from '../kubernetes/clusters-file.ts';
 import { LABEL_PREFIX, type KubernetesObject } from '../kubernetes/manifests.ts';
 
@@ -21,6 +22,8 @@ const ATTEMPTS_OF_A_SHARD = 3;
 /** Shards that fail before the Job ends. */
 const MOST_FAILED = 10;
 const PARALLELISM = 16;
+/** Longest run of a Job, and time until it is deleted after its end. Its results stay in the store. */
+const KEPT_SECONDS = (7 * DAY) / 1000;
 const DEFAULT_RESOURCES = { cpu: '1', memory: '2Gi' };
 
 /** Name of a Job: the same shards are always the same Job. */
@@ -31,15 +34,25 @@ export function jobName({ digest, shards }: Pick<SearchJobPlan, 'digest' | 'shar
   return `search-${own.slice(0, 16)}`;
 }
 
+const SEARCH_LABEL = `${LABEL_PREFIX}/search`;
+
+/** Label values have at most 63 characters. */
+const labelValue = (digest: string): string => digest.slice(0, 40);
+
+/** Selects the Jobs of a search. */
+export function searchSelector(digest: string): string {
+  return `${SEARCH_LABEL}=${labelValue(digest)}`;
+}
+
 /** Key of the manifest of a Job in the store. */
 export function manifestKey(plan: Pick<SearchJobPlan, 'digest' | 'shards'>): string {
   return `${plan.digest}/jobs/${jobName(plan)}`;
 }
 
 /**
- * An Indexed Job (Kubernetes 1.33 or newer) whose pods each run the shard of their index. It has no time
- * to live: the client deletes it once the results are collected. The pods meet the Pod Security Standard
- * `restricted`.
+ * An Indexed Job (Kubernetes 1.33 or newer) whose pods each run the shard of their index. The
+ * client deletes it once the results are collected. The cluster deletes a Job whose client never returns.
+ * The pods meet the Pod Security Standard `restricted`.
  */
 export function searchJob(plan: SearchJobPlan): KubernetesObject {
   const { definition, shards, digest } = plan;
@@ -47,7 +60,7 @@ export function searchJob(plan: SearchJobPlan): KubernetesObject {
   const labels = {
     'app.kubernetes.io/name': 'service-local-search',
     'app.kubernetes.io/managed-by': 'service-local',
-    [`${LABEL_PREFIX}/search`]: digest.slice(0, 40),
+    [SEARCH_LABEL]: labelValue(digest),
   };
   return {
     apiVersion: 'batch/v1',
@@ -57,6 +70,8 @@ export function searchJob(plan: SearchJobPlan): KubernetesObject {
       completionMode: 'Indexed',
       completions: shards.length,
       parallelism: Math.min(shards.length, searches.parallelism ?? PARALLELISM),
+      activeDeadlineSeconds: KEPT_SECONDS,
+      ttlSecondsAfterFinished: KEPT_SECONDS,
       backoffLimitPerIndex: ATTEMPTS_OF_A_SHARD,
       maxFailedIndexes: Math.min(shards.length, MOST_FAILED),
       podFailurePolicy: {

@@ -1,8 +1,11 @@
 import { ServiceError } from '../../base/errors.ts';
+import { needsEvents, podFault } from '../kubernetes/cluster-state.ts';
 import type { ClusterDefinition } from '../kubernetes/clusters-file.ts';
 import type { KubernetesObject } from '../kubernetes/manifests.ts';
-import { objectRequests, pathOf, rejectionOf } from '../kubernetes/objects.ts';
+import { objectRequests, pathOf, rejectionOf, type ObjectRequests } from '../kubernetes/objects.ts';
 import { connectRest, USUAL_PACE } from '../kubernetes/rest.ts';
+import type { Condition, Pod, PodEvent } from '../kubernetes/wire.ts';
+import { searchSelector } from './search-job.ts';
 
 /** What a Job reports about its indexes. */
 export interface JobStatus {
@@ -10,6 +13,8 @@ export interface JobStatus {
   readonly failure: string | undefined;
   /** Indexes that have failed for good, such as `1,3-5`. */
   readonly failedIndexes: string | undefined;
+  /** Whether a pod of each index has ended with success. */
+  readonly isComplete: boolean;
 }
 
 export interface SearchJobs {
@@ -17,6 +22,10 @@ export interface SearchJobs {
   readonly start: (job: KubernetesObject) => Promise<void>;
   /** @returns undefined if the Job is missing */
   readonly status: (name: string) => Promise<JobStatus | undefined>;
+  /** Why pods of a Job do not start, each reason once. */
+  readonly faults: (name: string) => Promise<readonly string[]>;
+  /** Names of the Jobs of a search. */
+  readonly list: (digest: string) => Promise<readonly string[]>;
   /** Deletes a Job and its pods. */
   readonly remove: (name: string) => Promise<void>;
   readonly close: () => Promise<void>;
@@ -28,12 +37,12 @@ export function connectSearchJobs(
   { name, signal }: { readonly name: string; readonly signal: AbortSignal },
 ): SearchJobs {
   const rest = connectRest(definition, { name, signal, pace: USUAL_PACE });
-  const { applyObject, deleteObject } = objectRequests(rest, name);
+  const requests = objectRequests(rest, name);
   const { namespace } = definition;
   return {
     async start(job) {
-      await applyObject(job, { dryRun: 'All' });
-      await applyObject(job);
+      await requests.applyObject(job, { dryRun: 'All' });
+      await requests.applyObject(job);
     },
     async status(job) {
       const answer = await rest.ask({ method: 'GET', path: pathOf('Job', namespace, job) });
@@ -43,16 +52,15 @@ export function connectSearchJobs(
       }
       return statusOf(answer.body['status']);
     },
-    remove: (job) => deleteObject('Job', namespace, job),
+    faults: (job) => findFaults(requests, namespace, job),
+    async list(digest) {
+      const query = { labelSelector: searchSelector(digest) };
+      const jobs = await requests.listObjects<KubernetesObject>('Job', namespace, query);
+      return jobs.map(({ metadata }) => metadata.name);
+    },
+    remove: (job) => requests.deleteObject('Job', namespace, job),
     close: () => rest.close(),
   };
-}
-
-interface Condition {
-  readonly type: string;
-  readonly status: string;
-  readonly reason?: string;
-  readonly message?: string;
 }
 
 function statusOf(status: unknown): JobStatus {
@@ -60,11 +68,38 @@ function statusOf(status: unknown): JobStatus {
     readonly conditions?: readonly Condition[];
     readonly failedIndexes?: string;
   };
-  const failed = conditions.find(({ type, status: is }) => type === 'Failed' && is === 'True');
+  const find = (type: string) =>
+    conditions.find((condition) => condition.type === type && condition.status === 'True');
+  const failed = find('Failed');
   return {
     failure: failed && `${failed.reason ?? 'Failed'}: ${failed.message ?? ''}`.trim(),
     failedIndexes: failedIndexes || undefined,
+    isComplete: find('Complete') !== undefined,
   };
+}
+
+/** Label that Kubernetes gives to the pods of a Job. */
+const JOB_LABEL = 'batch.kubernetes.io/job-name';
+
+async function findFaults(
+  { listObjects }: Pick<ObjectRequests, 'listObjects'>,
+  namespace: string,
+  job: string,
+): Promise<readonly string[]> {
+  const pods = await listObjects<Pod>('Pod', namespace, {
+    labelSelector: `${JOB_LABEL}=${job}`,
+    fieldSelector: 'status.phase=Pending',
+  });
+  const warnings = (kind: string, more: string): Promise<readonly PodEvent[]> =>
+    listObjects<PodEvent>('Event', namespace, {
+      fieldSelector: `involvedObject.kind=${kind},type=Warning${more}`,
+    });
+  const ofPods = pods.some(needsEvents) ? await warnings('Pod', '') : [];
+  const messages = pods.map((pod) => podFault(pod, ofPods)?.message);
+  // Without a pod, the controller says why it cannot create one, for example because of a quota.
+  const ofJob = pods.length > 0 ? [] : await warnings('Job', `,involvedObject.name=${job}`);
+  const last = ofJob.at(-1)?.message;
+  return [...new Set([...messages, last])].filter((message) => message !== undefined);
 }
 
 /** @throws ServiceError `conflict` for a cluster without `searches` */

@@ -3,7 +3,11 @@ import { packageVersion } from '../../base/package-version.ts';
 import { strategyOf, unpackInput } from '../../backtest/shards/search-input.ts';
 import { encodeResults } from '../../backtest/shards/shard-results.ts';
 import type { Shard } from '../../backtest/shards/shard.ts';
-import type { StoredManifest, StoredOutcome } from '../../backtest/shards/stored-search.ts';
+import type {
+  StoredFailure,
+  StoredManifest,
+  StoredResults,
+} from '../../backtest/shards/stored-search.ts';
 import { storedKeys } from '../../backtest/shards/stored-search.ts';
 import { SandboxedTrials } from './sandboxed-trials.ts';
 
@@ -35,9 +39,9 @@ const BUILT_IN_MB = 512;
  */
 export async function runStoredShard(
   store: StoredObjects,
-  { manifest: key, index, memoryMb, signal }: StoredShardOptions,
+  { manifest: manifestKey, index, memoryMb, signal }: StoredShardOptions,
 ): Promise<void> {
-  const manifest = JSON.parse(await textOf(store, key)) as StoredManifest;
+  const manifest = JSON.parse(await textOf(store, manifestKey)) as StoredManifest;
   const own = packageVersion();
   if (manifest.package !== own) {
     throw new ServiceError(
@@ -60,14 +64,15 @@ export async function runStoredShard(
   const input = await unpackInput({ digest: shard.input, bytes });
   const limit = 'files' in strategyOf(input) ? memoryMb : BUILT_IN_MB;
   const outcome = await outcomeOf(shard, new SandboxedTrials(shard.input, input, limit), signal);
-  await store.put(keys.result(id), Buffer.from(JSON.stringify(outcome)));
+  const key = 'failure' in outcome ? keys.failure(id) : keys.result(id);
+  await store.put(key, Buffer.from(JSON.stringify(outcome)));
 }
 
 async function outcomeOf(
   { trials }: Shard,
   sandbox: SandboxedTrials,
   signal: AbortSignal,
-): Promise<StoredOutcome> {
+): Promise<StoredResults | StoredFailure> {
   try {
     const { parquet, ...rest } = await encodeResults(await sandbox.run(trials, signal));
     return { ...rest, parquet: Buffer.from(parquet).toString('base64') };

@@ -8,7 +8,7 @@ export interface JobController {
 
 /**
  * Simulates the controller of Indexed Jobs: runs the pod of each index, again after a failure, and then
- * records the end of the Job.
+ * records the end of the Job. No pod starts after the Job is deleted.
  *
  * @param runPod runs a command; resolves with its exit code
  */
@@ -17,10 +17,12 @@ export function startJobController(
   runPod: (command: readonly string[], index: number) => Promise<number | null>,
 ): JobController {
   const jobs: Stored[] = [];
+  const exists = ({ metadata: { namespace, name, uid } }: Stored): boolean =>
+    store.find('Job', namespace!, name)?.metadata.uid === uid;
   const attempt = async (job: Stored, index: number): Promise<boolean> => {
     const { backoffLimitPerIndex, template } = job.spec as unknown as JobSpec;
     const { command } = template.spec.containers[0]!;
-    for (let times = 0; times <= backoffLimitPerIndex; times += 1) {
+    for (let times = 0; times <= backoffLimitPerIndex && exists(job); times += 1) {
       if ((await runPod(command, index)) === 0) return true;
     }
     return false;
@@ -32,8 +34,8 @@ export function startJobController(
       if (!(await attempt(job, index))) failed.push(index);
     }
     const { name, namespace } = job.metadata;
-    const current = store.find('Job', namespace!, name);
-    if (current === undefined) return;
+    if (!exists(job)) return;
+    const current = store.find('Job', namespace!, name)!;
     const type = failed.length === 0 ? 'Complete' : 'Failed';
     const conditions = [{ type, status: 'True', reason: 'Ended', message: 'all pods ended' }];
     store.put({ ...current, status: { conditions, failedIndexes: failed.join(',') } });

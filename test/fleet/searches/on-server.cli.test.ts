@@ -1,9 +1,10 @@
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Search } from '../../../src/api/searches.ts';
 import { openStorage, type Storage } from '../../../src/storage/storage.ts';
+import { writeOwnBot } from '../../backtest/shards/own-bot.ts';
 import { inProcess } from '../../cli/in-process.ts';
 import type { Result } from '../../cli/service-local.ts';
 import { serveHere, type ServerHere } from '../../server/running.ts';
@@ -11,8 +12,7 @@ import { addTrader } from '../../server/trader.ts';
 import { some } from '../../length.ts';
 import { newDatabase, type TestDatabase } from '../../storage/databases.ts';
 
-const EXAMPLES = join(import.meta.dirname, '../../../examples');
-const SMA = join(EXAMPLES, 'sma-crossover.yaml');
+const SMA = join(import.meta.dirname, '../../../examples/sma-crossover.yaml');
 
 let directory: string;
 let database: TestDatabase;
@@ -90,49 +90,23 @@ test.each(some(1, COMMANDS))(
 );
 
 test('an own strategy of several files runs in the sandbox of the workers', async () => {
-  const bot = await ownBot();
+  const bot = await writeOwnBot(directory);
   const { local, remote } = await both('own', ['backtest', 'sweep', bot, '-p', 'day=1:6:1']);
   expect(remote).toEqual(local);
 });
 
 test('the error of a trial is its result', async () => {
   const out = join(directory, 'failing');
-  const words = ['backtest', 'sweep', await ownBot(), '-p', 'day=6:7:1', '--on', 'server'];
+  const words = [
+    'backtest',
+    'sweep',
+    await writeOwnBot(directory),
+    '-p',
+    'day=6:7:1',
+    '--on',
+    'server',
+  ];
   const result = await run([...words, '--out', out]);
   expect(result.code).toBe(1);
   expect(await readFile(join(out, 'trials.csv'), 'utf8')).toContain('no such day');
 });
-
-/** A bot whose strategy fails for one value of its parameter. */
-async function ownBot(): Promise<string> {
-  await writeFile(
-    join(directory, 'own.ts'),
-    `import { defineStrategy, integer } from 'service-local/strategy';
-import { isDay } from './days.ts';
-export default defineStrategy({
-  name: 'one_day',
-  description: 'made by a test',
-  params: { day: integer({ default: 1, min: 1 }) },
-  create({ instruments: [instrument], broker, params }) {
-    return {
-      onBar() {
-        if (params.day === 7) throw new Error('no such day');
-        if (isDay(instrument.count, params.day)) broker.target(instrument, 1);
-      },
-    };
-  },
-});
-`,
-  );
-  await writeFile(
-    join(directory, 'days.ts'),
-    'export const isDay = (count: number, day: number): boolean => count === day;\n',
-  );
-  const text = await readFile(SMA, 'utf8');
-  const bot = join(directory, 'own.yaml');
-  const spec = text
-    .replaceAll('./data/', `${EXAMPLES}/data/`)
-    .replace(/strategy: .*/, 'strategy: {module: ./own.ts, params: {}}');
-  await writeFile(bot, spec);
-  return bot;
-}
