@@ -14,8 +14,17 @@ export interface ExecuteOptions {
   readonly onProgress?: ((done: number, total: number) => void) | undefined;
   /** Called once after the run. */
   readonly onIndicators?: ((indicators: readonly ReturnedIndicator[]) => void) | undefined;
+  /** Called once if the strategy fails or hangs after the first bar, with the run up to that bar. */
+  readonly onFailure?: ((failed: FailedRun) => void) | undefined;
   /** Called once after a run in a separate thread. */
   readonly onTraces?: ((traces: StrategyTraces) => void) | undefined;
+}
+
+/** A run up to the bar at which its strategy failed. */
+export interface FailedRun {
+  /** One step at least. */
+  readonly result: RunResult;
+  readonly indicators: readonly ReturnedIndicator[];
 }
 
 export interface StrategyTraces {
@@ -45,6 +54,8 @@ export async function execute(setup: EngineSetup, options: ExecuteOptions): Prom
     try {
       more = runStrategy(timeoutMs, slice);
     } catch (error) {
+      const result = engine.result();
+      if (result.steps > 0) options.onFailure?.({ result, indicators: engine.indicators() });
       throw explainStrategyError(error, {
         strategy: setup.strategy.name,
         done: engine.done,

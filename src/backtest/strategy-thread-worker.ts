@@ -13,7 +13,7 @@ import type { Strategy } from '../engine/strategy.ts';
 import { lateError } from '../engine/strategy-error.ts';
 import { ServiceError, type ErrorCode, type ServiceErrorOptions } from '../base/errors.ts';
 import { runStrategy } from '../base/strategy-guard.ts';
-import { execute, type StrategyTraces } from './execute.ts';
+import { execute, type FailedRun, type StrategyTraces } from './execute.ts';
 import { outsideUsed } from './outside.ts';
 import { loadStrategyModule, type StrategyModule } from './strategy-module.ts';
 
@@ -44,6 +44,8 @@ export type Question =
       readonly run: {
         readonly setup: Omit<EngineSetup, 'strategy'>;
         readonly timeoutMs: number;
+        /** Whether the answer to a failure contains the run up to it. */
+        readonly returnsFailed: boolean;
       };
     };
 
@@ -55,21 +57,24 @@ export interface Declaration extends Pick<StrategyModule, 'files' | 'others'> {
   };
 }
 
+export interface SentRun {
+  readonly done: Omit<RunResult, 'journal'> & { readonly journal: JournalData };
+  readonly indicators: readonly ReturnedIndicator[];
+}
+
 export type Answer =
   | { readonly loaded: Declaration }
   | { readonly checked: string | null }
   | { readonly indicators: readonly DeclaredIndicator[] }
   | { readonly progress: readonly [done: number, total: number] }
-  | {
-      readonly done: Omit<RunResult, 'journal'> & { readonly journal: JournalData };
-      readonly indicators: readonly ReturnedIndicator[];
-      readonly traces: StrategyTraces;
-    }
+  | (SentRun & { readonly traces: StrategyTraces })
   | {
       readonly failed: Pick<ServiceErrorOptions, 'remedy' | 'reason'> & {
         readonly code: ErrorCode;
         readonly message: string;
       };
+      /** The run up to the failure, if it was requested and has a bar. */
+      readonly until?: SentRun;
     };
 
 const { port, answers } = workerData as StrategyThreadData;
@@ -83,20 +88,22 @@ function send(answer: Answer, transfer: readonly ArrayBuffer[] = []): void {
   Atomics.notify(answers, 0);
 }
 
-function fail(error: unknown): void {
+function fail(error: unknown, failed?: FailedRun): void {
   const known =
     error instanceof ServiceError
       ? error
       : new ServiceError('failure', error instanceof Error ? String(error.stack) : String(error));
   const { code, message, remedy, reason } = known;
-  send({
+  const answer = {
     failed: {
       code,
       message,
       ...(remedy !== undefined && { remedy }),
       ...(reason !== undefined && { reason }),
     },
-  });
+  };
+  if (failed === undefined) return send(answer);
+  send({ ...answer, until: sentRun(failed) }, buffersOf(failed));
 }
 
 function failLate(error: unknown): void {
@@ -182,28 +189,49 @@ function isTimeout(error: unknown): boolean {
   return error instanceof Error && 'code' in error && error.code === 'ERR_SCRIPT_EXECUTION_TIMEOUT';
 }
 
-async function run({ setup, timeoutMs }: Extract<Question, { run: object }>['run']): Promise<void> {
+async function run({
+  setup,
+  timeoutMs,
+  returnsFailed,
+}: Extract<Question, { run: object }>['run']): Promise<void> {
   let indicators: readonly ReturnedIndicator[] = [];
-  const result = await execute(
-    { ...setup, strategy: strategy! },
-    {
-      timeoutMs,
-      onProgress(steps, total) {
-        done = steps;
-        send({ progress: [steps, total] });
+  let failed: FailedRun | undefined;
+  let result: RunResult;
+  try {
+    result = await execute(
+      { ...setup, strategy: strategy! },
+      {
+        timeoutMs,
+        onProgress(steps, total) {
+          done = steps;
+          send({ progress: [steps, total] });
+        },
+        onIndicators(found) {
+          indicators = found;
+        },
+        onFailure(found) {
+          if (returnsFailed) failed = found;
+        },
       },
-      onIndicators(found) {
-        indicators = found;
-      },
-    },
-  );
-  const journal = result.journal.data;
-  const columns = [result.equity, ...journal.rows.chunks, ...indicators.flatMap(columnsOf)].map(
-    ({ buffer }) => buffer,
-  );
-  const owned = columns.filter((buffer) => buffer instanceof ArrayBuffer);
+    );
+  } catch (error) {
+    return fail(error, failed);
+  }
   const traces = { left: leftRunning(), outside: outsideUsed() };
-  send({ done: { ...result, journal }, indicators, traces }, [...new Set(owned)]);
+  const finished = { result, indicators };
+  send({ ...sentRun(finished), traces }, buffersOf(finished));
+}
+
+function sentRun({ result, indicators }: FailedRun): SentRun {
+  return { done: { ...result, journal: result.journal.data }, indicators };
+}
+
+/** Buffers that are moved to the receiver of a run instead of copied. */
+function buffersOf({ result, indicators }: FailedRun): ArrayBuffer[] {
+  const { chunks } = result.journal.data.rows;
+  const columns = [result.equity, ...chunks, ...indicators.flatMap(columnsOf)];
+  const buffers = columns.map(({ buffer }) => buffer);
+  return [...new Set(buffers.filter((buffer) => buffer instanceof ArrayBuffer))];
 }
 
 function columnsOf({ lines, bars }: ReturnedIndicator): (Float64Array | Int32Array)[] {
@@ -241,7 +269,7 @@ port.on('message', (question: Question) => {
     else if ('declare' in question) send({ indicators: declare(question.declare) });
     else if ('check' in question) {
       send({ checked: check(question.check.params, question.check.timeoutMs) });
-    } else run(question.run).catch(fail);
+    } else void run(question.run).catch((error: unknown) => fail(error));
   } catch (error) {
     fail(error);
   }

@@ -16,13 +16,14 @@ import type { Strategy } from '../engine/strategy.ts';
 import { endThread } from '../base/end-thread.ts';
 import { ServiceError } from '../base/errors.ts';
 import { outOfMemory } from '../base/strategy-memory.ts';
-import type { Execute, ExecuteOptions } from './execute.ts';
+import type { Execute, ExecuteOptions, FailedRun } from './execute.ts';
 import { heapLimits, isHeapFull, MB, watchMemory } from './memory-watch.ts';
 import type { StrategyModule } from './strategy-module.ts';
 import type {
   Answer,
   Declaration,
   Question,
+  SentRun,
   StrategyThreadData,
 } from './strategy-thread-worker.ts';
 
@@ -178,7 +179,7 @@ class StrategyThread {
     { instruments, params, config, signals, ignoresWakeOn }: Parameters<Execute>[0],
     options: ExecuteOptions,
   ): ReturnType<Execute> {
-    const { timeoutMs, signal, onProgress, onIndicators, onTraces } = options;
+    const { timeoutMs, signal, onProgress, onIndicators, onFailure, onTraces } = options;
     signal?.throwIfAborted();
     if (this.#ended !== undefined) throw this.#ended;
     const { promise, resolve, reject } = Promise.withResolvers<Extract<Answer, { done: object }>>();
@@ -189,21 +190,25 @@ class StrategyThread {
     const listen = (answer: Answer): void => {
       late.refresh();
       if ('progress' in answer) onProgress?.(...answer.progress);
-      else if ('failed' in answer) reject(errorFrom(answer.failed));
-      else if ('done' in answer) resolve(answer);
+      else if ('failed' in answer) {
+        const { failed, until } = answer;
+        if (until !== undefined) onFailure?.(receivedRun(until));
+        reject(errorFrom(failed));
+      } else if ('done' in answer) resolve(answer);
     };
     this.#port.on('message', listen);
     const { memoryMb } = this.#limits;
     const unwatch = watchMemory(this.#worker, memoryMb, () => this.#fail(outOfMemory(memoryMb)));
     this.#worker.ref();
     try {
-      this.#port.postMessage({
-        run: { setup: { instruments, params, config, signals, ignoresWakeOn }, timeoutMs },
-      } satisfies Question);
-      const { done, indicators, traces } = await promise;
+      const setup = { instruments, params, config, signals, ignoresWakeOn };
+      const returnsFailed = onFailure !== undefined;
+      this.#port.postMessage({ run: { setup, timeoutMs, returnsFailed } } satisfies Question);
+      const { traces, ...sent } = await promise;
+      const { result, indicators } = receivedRun(sent);
       onIndicators?.(indicators);
       onTraces?.(traces);
-      return { ...done, journal: Journal.read(done.journal) };
+      return result;
     } finally {
       clearTimeout(late);
       unwatch();
@@ -213,6 +218,10 @@ class StrategyThread {
       await this.end();
     }
   }
+}
+
+function receivedRun({ done, indicators }: SentRun): FailedRun {
+  return { result: { ...done, journal: Journal.read(done.journal) }, indicators };
 }
 
 function errorFrom({ code, message, ...options }: Extract<Answer, { failed: object }>['failed']) {

@@ -22,8 +22,9 @@ export function showHelp(out: Output): void {
   );
 }
 
-export function showReply(out: Output, reply: Reply): void {
-  if ('state' in reply) showState(out, reply.state, reply);
+/** @param end shown at the last step */
+export function showReply(out: Output, reply: Reply, end: string): void {
+  if ('state' in reply) showState(out, reply.state, { ...reply, end });
   else if ('value' in reply) out.line(`${reply.expression} = ${formatValue(reply.value)}`);
   else if (reply.breakpoints.length === 0) out.line('no breakpoints');
   else for (const { number, expression } of reply.breakpoints) out.line(`${number}  ${expression}`);
@@ -32,7 +33,7 @@ export function showReply(out: Output, reply: Reply): void {
 function showState(
   out: Output,
   state: StepState,
-  { stopped_by, finished }: Pick<Extract<Reply, { state: object }>, 'stopped_by' | 'finished'>,
+  { stopped_by, finished, end }: Omit<Extract<Reply, { state: object }>, 'state'> & { end: string },
 ): void {
   const { bar, bars, time, instruments, indicators, working, events } = state;
   const why = stopped_by === null || stopped_by === 'next bar' ? '' : `, stopped by ${stopped_by}`;
@@ -51,7 +52,7 @@ function showState(
   for (const { seq, time: _time, kind, ...rest } of events.slice(-MOST_EVENTS)) {
     out.line(`event ${seq}: ${kind}  ${formatEvent(rest)}`);
   }
-  if (finished) out.line('end of the run: next or quit writes the results');
+  if (finished) out.line(end);
 }
 
 const FORMATS: Readonly<Record<string, (value: number) => string>> = {

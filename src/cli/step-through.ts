@@ -2,10 +2,11 @@ import { rmdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import type { Outcome } from '../backtest/backtest.ts';
+import type { FailedRun } from '../backtest/execute.ts';
 import type { BacktestJob } from '../backtest/job.ts';
 import { removeOldResult, writeRun } from '../backtest/run-files.ts';
 import { type Command, parseCommand } from '../backtest/step/commands.ts';
-import { SteppedRun } from '../backtest/step/stepped-run.ts';
+import { SteppedRun, type Walked } from '../backtest/step/stepped-run.ts';
 import { Stepper, type Reply } from '../backtest/step/stepper.ts';
 import type { Summary } from '../backtest/summary.ts';
 import { ServiceError } from '../base/errors.ts';
@@ -21,23 +22,23 @@ export type StepDocument =
   | { readonly error: { readonly message: string; readonly remedy: string | null } };
 
 /**
- * Walks through a finished run by commands on standard input, one per line. An empty line on a terminal
- * repeats the command before it. Going forward from the last step ends it, as `quit` does.
+ * Walks through a run by commands on standard input, one per line. An empty line on a terminal repeats the
+ * command before it. Going forward from the last step ends it, as `quit` does.
  *
+ * @param end shown at the last step
  * @param out prints the replies
  * @returns whether the last step was reached
  * @throws the reason of `context.signal`
  */
 async function* stepThrough(
   context: Context,
-  job: BacktestJob,
-  outcome: Outcome,
+  { job, run, end }: { readonly job: BacktestJob; readonly run: Walked; readonly end: string },
   out?: Output,
 ): AsyncGenerator<StepDocument, boolean> {
-  const stepper = new Stepper(new SteppedRun(job, outcome));
+  const stepper = new Stepper(new SteppedRun(job, run));
   const { lines, prompt } = openLines(context);
   const show = (reply: Reply): Reply => {
-    if (out !== undefined) showReply(out, reply);
+    if (out !== undefined) showReply(out, reply, end);
     return reply;
   };
   yield show(stepper.take({ kind: 'show' }));
@@ -79,9 +80,10 @@ export function stepAnswer(
   { directory, hasEquityCsv }: { readonly directory: string; readonly hasEquityCsv: boolean },
 ): Answer {
   let isFinished = false;
+  const walk = { job, run: outcome, end: 'end of the run: next or quit writes the results' };
   const step = async function* (out?: Output): AsyncGenerator<StepDocument | Summary> {
     try {
-      isFinished = yield* stepThrough(context, job, outcome, out);
+      isFinished = yield* stepThrough(context, walk, out);
     } finally {
       if (!isFinished) await rmdir(directory).catch(() => {});
     }
@@ -106,6 +108,29 @@ export function stepAnswer(
     get failure() {
       return isFinished ? gateFailure(outcome.summary) : undefined;
     },
+  };
+}
+
+/** Answer of `backtest --step` for a run that failed: replies to commands, and the failure at the end. */
+export function stepFailureAnswer(
+  context: Context,
+  job: BacktestJob,
+  run: FailedRun,
+  failure: ServiceError,
+): Answer {
+  const [what] = failure.message.split('\n');
+  const step = async function* (out?: Output): AsyncGenerator<StepDocument> {
+    context.message(`note: bar ${run.result.steps} is the last one: ${what}`);
+    const end = 'the strategy failed at this bar: next or quit ends';
+    yield* stepThrough(context, { job, run, end }, out);
+  };
+  return {
+    data: null,
+    stream: step(),
+    async show(out) {
+      for await (const _document of step(out));
+    },
+    failure,
   };
 }
 

@@ -32,12 +32,15 @@ export interface StepState {
 
 type InstrumentState = Readonly<Record<(typeof PRICES)[number] | 'position', number>>;
 
+/** A run to walk through. */
+export type Walked = Pick<Outcome, 'result' | 'indicators'>;
+
 /**
- * A finished run, to walk through step by step. Since a run is deterministic, its state after a step is
+ * A run that ended or failed, to walk through step by step. Since a run is deterministic, its state after a step is
  * the same as if it had stopped there.
  */
 export class SteppedRun {
-  readonly #outcome: Outcome;
+  readonly #outcome: Walked;
   readonly #instruments: readonly JobInstrument[];
   readonly #events: readonly OrderEvent[];
   /** Number of events up to the end of each step. */
@@ -52,7 +55,7 @@ export class SteppedRun {
   readonly #readers: ReadonlyMap<string, Reader>;
   readonly #indicators: ReadonlyMap<string, Reader>;
 
-  constructor({ instruments }: Pick<BacktestJob, 'instruments'>, outcome: Outcome) {
+  constructor({ instruments }: Pick<BacktestJob, 'instruments'>, outcome: Walked) {
     const { result } = outcome;
     const { time, equity, initialCash } = result;
     const column = (): Float64Array => new Float64Array(this.length);

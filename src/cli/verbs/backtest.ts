@@ -1,6 +1,7 @@
 import { rmdir } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { setFlagsFromString } from 'node:v8';
+import type { FailedRun } from '../../backtest/execute.ts';
 import { PROFILES } from '../../backtest/profiles.ts';
 import { parseAssertion } from '../../backtest/gates.ts';
 import { ServiceError } from '../../base/errors.ts';
@@ -145,6 +146,7 @@ export const verb = defineVerb({
     const total = Math.max(...job.instruments.map(({ bars }) => bars.length));
     const progress = context.progress('backtest', total);
     let outcome;
+    const failed: { run?: FailedRun } = {};
     try {
       await prepareDirectory(directory);
       if (!options.step) await removeOldResult(join(directory, 'summary.json'));
@@ -159,13 +161,17 @@ export const verb = defineVerb({
             timeoutMs: context.settings.strategy_timeout_seconds * 1000,
             signal,
             onProgress: (done) => progress.update(done),
+            ...(options.step && { onFailure: (run: FailedRun) => void (failed.run = run) }),
           },
         );
       outcome = await countedRun(job, counted, run, signal);
     } catch (error) {
       // A failed run leaves no empty directory behind.
       await rmdir(directory).catch(() => {});
-      throw error;
+      if (failed.run === undefined || !(error instanceof ServiceError) || signal.aborted)
+        throw error;
+      const { stepFailureAnswer } = await import('../step-through.ts');
+      return stepFailureAnswer(context, job, failed.run, error);
     } finally {
       progress.stop();
     }

@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -18,10 +18,18 @@ beforeAll(() => {
 afterAll(() => rmSync(directory, { recursive: true }));
 
 let runs = 0;
-async function step(commands: readonly string[], options: readonly string[] = [], file = SMA) {
+async function step(
+  commands: readonly string[],
+  options: readonly string[] = [],
+  file = SMA,
+  env: Readonly<Record<string, string>> = {},
+) {
   const out = join(directory, String((runs += 1)));
   const args = ['backtest', file, '--step', '--out', out, ...options];
-  const { code, stdout, stderr } = await inProcess(args, { input: `${commands.join('\n')}\n` });
+  const { code, stdout, stderr } = await inProcess(args, {
+    input: `${commands.join('\n')}\n`,
+    env,
+  });
   return { code, stdout, stderr, out };
 }
 
@@ -171,4 +179,54 @@ test('Ctrl-C ends it with code 130 and without files', async () => {
   child.kill('SIGINT');
   const [code] = (await once(child, 'exit')) as [number];
   expect([code, existsSync(out)]).toEqual([130, false]);
+});
+
+test.each([
+  ['throws', "throw new Error('a day too far')", 'threw at bar 9'],
+  ['hangs', 'for (;;);', 'did not return from bar 9 within 1 s'],
+])('a strategy that %s can be walked through up to that bar', async (name, end, message) => {
+  writeFileSync(
+    join(directory, `${name}.ts`),
+    `import { defineStrategy, ema } from 'service-local/strategy';
+export default defineStrategy({
+  name: '${name}',
+  description: 'made by a test',
+  params: {},
+  indicators: ({ instruments: [asset] }) => ({ average: ema(asset.close, 3) }),
+  create: ({ instruments: [asset], broker }) => ({
+    onBar() {
+      if (asset.count === 5) broker.target(asset, 1);
+      if (asset.count < 9) return;
+      broker.target(asset, 0);
+      ${end};
+    },
+  }),
+});
+`,
+  );
+  const data = join(SMA, '../data/sp500-daily.csv');
+  const bot = readFileSync(SMA, 'utf8')
+    .replace(/strategy: .*/, `strategy: { module: ./${name}.ts, params: {} }`)
+    .replace(/source: [^,}]*/, `source: ${data}`);
+  const file = join(directory, `${name}.yaml`);
+  writeFileSync(file, bot);
+  const env = { SERVICE_LOCAL_STRATEGY_TIMEOUT_SECONDS: '1' };
+  const { code, stdout, stderr, out } = await step(['next fill', 'c', 'n'], [], file, env);
+  expect(code).toBe(1);
+  expect(stderr).toMatch(/^note: bar 9 is the last one: strategy /);
+  expect(stderr).toContain(message);
+  const bars = stdout
+    .split('\n')
+    .filter((line) => /^(bar|working|indicators|the strategy)/.test(line));
+  expect(bars).toEqual([
+    'bar 1 of 9, 2000-01-03T00:00:00.000Z',
+    expect.stringMatching(/^indicators: average/),
+    'bar 6 of 9, 2000-01-10T00:00:00.000Z, stopped by next fill',
+    expect.stringMatching(/^indicators: average \d/),
+    'bar 9 of 9, 2000-01-13T00:00:00.000Z',
+    expect.stringMatching(/^indicators: average \d/),
+    expect.stringMatching(/^working: order 2 .*weight=0$/),
+    'the strategy failed at this bar: next or quit ends',
+  ]);
+  expect(existsSync(out)).toBe(false);
 });
