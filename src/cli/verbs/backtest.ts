@@ -161,7 +161,7 @@ export const verb = defineVerb({
             timeoutMs: context.settings.strategy_timeout_seconds * 1000,
             signal,
             onProgress: (done) => progress.update(done),
-            ...(options.step && { onFailure: (run: FailedRun) => void (failed.run = run) }),
+            ...(options.step && { onFailure: (found: FailedRun) => void (failed.run = found) }),
           },
         );
       outcome = await countedRun(job, counted, run, signal);
