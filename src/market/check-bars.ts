@@ -61,6 +61,9 @@ export function checkBars(
   { bars, rowOf, timeFormat }: FileBars & Pick<Partial<BarFile>, 'timeFormat'>,
   tooLong: ReadonlySet<number> = new Set(),
 ): CheckReport {
+  if (tooLong.size === 0 && areSound(bars)) {
+    return { rows: bars.length, badRows: 0, counts: {}, defects: [], isBad: () => false };
+  }
   const { length, time, open, high, low, close, volume } = bars;
   const counts: { [K in DefectCode]?: number } = {};
   const defects: Defect[] = [];
@@ -153,6 +156,31 @@ export function checkBars(
     }
   }
   return { rows: length, badRows, counts, defects, isBad: (index) => bad[index] === 1 };
+}
+
+/** Whether no bar has a defect. Much faster than the search for defects, and the usual case. */
+function areSound({ length, time, open, high, low, close, volume }: Bars): boolean {
+  let before = -Infinity;
+  for (let index = 0; index < length; index++) {
+    const t = time[index]!;
+    const o = open[index]!;
+    const h = high[index]!;
+    const l = low[index]!;
+    const c = close[index]!;
+    const units = volume[index]!;
+    // Each comparison with NaN is false, so missing values are defects, too.
+    const isOrdered = t > before;
+    const isInRange =
+      o >= l * (1 - TOLERANCE) &&
+      o <= h * (1 + TOLERANCE) &&
+      c >= l * (1 - TOLERANCE) &&
+      c <= h * (1 + TOLERANCE);
+    const isFinite = o < Infinity && h < Infinity && c < Infinity && units < Infinity;
+    const isPositive = o > 0 && l > 0 && c > 0 && units >= 0;
+    if (!(isOrdered && isInRange && isFinite && isPositive && h >= l)) return false;
+    before = t;
+  }
+  return true;
 }
 
 /**

@@ -6,6 +6,12 @@ import type { DuckDBConnection, DuckDBDataChunk, DuckDBDoubleVector } from '@duc
 const MAX_THREADS = 4;
 
 /**
+ * Rows that a streamed result may hold ready. With less, the threads that read wait for each other,
+ * and a CSV file is read by one of them only.
+ */
+const BUFFER = '48MB';
+
+/**
  * Runs `work` on a new in-memory database that uses UTC, limited memory and no network. The first call
  * loads DuckDB, which takes longer than starting a verb that needs no data.
  */
@@ -24,7 +30,7 @@ async function withDatabase<T>(work: (connection: DuckDBConnection) => Promise<T
   try {
     const connection = await instance.connect();
     try {
-      await connection.run("SET TimeZone = 'UTC'");
+      await connection.run(`SET TimeZone = 'UTC'; SET streaming_buffer_size = '${BUFFER}'`);
       return await work(connection);
     } finally {
       connection.closeSync();

@@ -68,10 +68,13 @@ export async function readBars(path: string, options: ReadOptions = {}): Promise
       }
       const { time } = bars;
       const inFile = { bars, rowOf: (index: number) => index + 1 };
-      const inWindow = keepBars(
-        inFile,
-        (index) => !(time[index]! < window.from || time[index]! >= window.to),
-      );
+      const isWhole = options.from === undefined && options.to === undefined;
+      const inWindow = isWhole
+        ? inFile
+        : keepBars(
+            inFile,
+            (index) => !(time[index]! < window.from || time[index]! >= window.to),
+          );
       if (inWindow.bars.length === 0) throw nothingInWindow(file, time, options);
       return {
         ...inWindow,
