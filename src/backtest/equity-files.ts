@@ -1,14 +1,9 @@
 import { join } from 'node:path';
 import { columnsDigest } from '../market/digest.ts';
-import { EQUITY_COLUMNS, equityLines, type EquityCurve } from './result-csv.ts';
+import { EQUITY_COLUMNS, equityLines } from './result-csv.ts';
+import type { TableFiles } from './table-files.ts';
 import { writeColumns } from './write-columns.ts';
 import { writeText } from './write-text.ts';
-
-export interface EquityFiles {
-  readonly directory: string;
-  readonly curve: EquityCurve;
-  readonly hasCsv: boolean;
-}
 
 /**
  * Writes `equity.parquet`, and `equity.csv` if `hasCsv`.
@@ -16,7 +11,11 @@ export interface EquityFiles {
  * @returns `hashes.equity` of the summary
  * @throws ServiceError `output_not_writable`
  */
-export async function writeEquity({ directory, curve, hasCsv }: EquityFiles): Promise<string> {
+export async function writeEquity({
+  directory,
+  curve,
+  hasCsv,
+}: Pick<TableFiles, 'directory' | 'curve' | 'hasCsv'>): Promise<string> {
   await writeColumns(join(directory, 'equity.parquet'), curve, EQUITY_COLUMNS);
   if (hasCsv) return writeText(join(directory, 'equity.csv'), equityLines(curve));
   return columnsDigest([curve.time, curve.equity]);

@@ -1,5 +1,5 @@
 import { isoTime } from '../base/iso-time.ts';
-import type { RunResult } from '../engine/run-result.ts';
+import type { TradeTable } from './trade-files.ts';
 
 /** Columns of a run's files, in their order in the file. */
 export const TRADE_COLUMNS = [
@@ -29,21 +29,17 @@ export function csvCell(value: string | number | boolean): string {
   return /[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 
-/** Lines of `trades.csv`: the closed trades, then the open ones. */
-export function* tradeLines({
-  trades,
-  openTrades,
-}: Pick<RunResult, 'trades' | 'openTrades'>): Generator<string> {
+/** Lines of `trades.csv`. */
+export function* tradeLines({ count, columns, labels }: TradeTable): Generator<string> {
   yield `${TRADE_COLUMNS.join(',')}\n`;
-  for (const [status, list] of [['closed', trades] as const, ['open', openTrades] as const]) {
-    for (const trade of list) {
-      const cells = TRADE_COLUMNS.map((column) => {
-        if (column === 'status') return status;
-        if (column === 'entry_time' || column === 'exit_time') return isoTime(trade[column]);
-        return csvCell(trade[column]);
-      });
-      yield `${cells.join(',')}\n`;
-    }
+  const cellsOf = (name: keyof TradeTable['labels']): ((row: number) => string) => {
+    const cells = labels[name].map(csvCell);
+    return (row) => cells[columns[name][row]!]!;
+  };
+  const [symbol, side, status] = [cellsOf('symbol'), cellsOf('side'), cellsOf('status')];
+  const c = columns;
+  for (let row = 0; row < count; row += 1) {
+    yield `${c.id[row]!},${symbol(row)},${side(row)},${isoTime(c.entry_time[row]!)},${isoTime(c.exit_time[row]!)},${c.bars[row]!},${c.quantity[row]!},${c.entry_price[row]!},${c.exit_price[row]!},${c.pnl[row]!},${c.return[row]!},${c.fees[row]!},${status(row)}\n`;
   }
 }
 

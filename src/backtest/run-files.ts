@@ -8,19 +8,15 @@ import { makeDirectory } from '../base/make-directory.ts';
 import type { Outcome } from './backtest.ts';
 import type { BacktestJob } from './job.ts';
 import { ExitReasons, type Closing, type ExitReason } from './report/exit-reasons.ts';
-import { renderReport } from './report/report.ts';
+import { beginReport } from './report/report.ts';
 import type { Summary } from './summary.ts';
 import { drawdownsOf } from './returns.ts';
-import { writeTrades } from './trade-files.ts';
+import { FileThread } from './file-thread.ts';
+import { tradeTable } from './trade-files.ts';
 import { notWritable, writeText } from './write-text.ts';
-import { writeEquity } from './equity-files.ts';
-import { writeEquityInThread } from './equity-thread.ts';
 
 /** Number of steps up to which `equity.csv` is always written, about 13 MB of text. */
 const MOST_CSV_STEPS = 200_000;
-
-/** Number of steps from which writing the equity takes longer than starting a thread for it. */
-const THREAD_STEPS = 200_000;
 
 export interface RunFiles {
   readonly directory: string;
@@ -28,88 +24,90 @@ export interface RunFiles {
   readonly summary: Summary;
 }
 
+interface WriteOptions {
+  /** Writes `equity.csv` however long the run is. */
+  readonly hasEquityCsv?: boolean;
+  /** Writes the tables; by default, a thread for these alone if they are long. */
+  readonly thread?: FileThread | undefined;
+}
+
 /**
  * Writes `events.ndjson`, `trades.csv`, `trades.parquet`, `equity.parquet`, `equity.csv` unless the
  * run is long, `report.html` and finally `summary.json`. Each file appears whole or not at all.
  *
- * @param options.hasEquityCsv writes `equity.csv` however long the run is
  * @throws ServiceError `output_not_writable`
  */
 export async function writeRun(
   directory: string,
   job: BacktestJob,
   { result, indicators, benchmark, summary: unhashed }: Outcome,
-  options: { readonly hasEquityCsv?: boolean } = {},
+  options: WriteOptions = {},
 ): Promise<RunFiles> {
   const path = (name: string): string => join(directory, name);
-  const { files, hashes, drawdown, exitReasons } = await writeTables(directory, result, {
+  const tables = await beginTables(directory, result, {
     ...options,
     closing: job.config.closesAtEnd
       ? { reason: 'run_end', times: [result.time.at(-1)!] }
       : undefined,
   });
-  const summary: Summary = {
-    ...unhashed,
-    files: [...files, 'report.html', 'summary.json'].toSorted(),
-    hashes,
-  };
+  const files = [...tables.files, 'report.html', 'summary.json'].toSorted();
   const { instruments, currency } = job;
-  const report = renderReport({
-    summary,
+  const finishReport = beginReport({
+    summary: { ...unhashed, files },
     result,
-    drawdown,
+    drawdown: tables.drawdown,
     instruments,
     indicators,
     currency,
     benchmark: benchmark.equity,
-    exitReasons,
+    exitReasons: tables.exitReasons,
   });
-  await writeText(path('report.html'), [report]);
+  const summary: Summary = { ...unhashed, files, hashes: await tables.hashes };
+  await writeText(path('report.html'), [finishReport(summary.hashes)]);
   await writeText(path('summary.json'), [`${JSON.stringify(summary, undefined, 2)}\n`]);
   return { directory, report: path('report.html'), summary };
 }
 
-export interface RunTables extends Pick<Summary, 'files' | 'hashes'> {
+export interface RunTables extends Pick<Summary, 'files'> {
+  /** Available when all files are complete. */
+  readonly hashes: Promise<Summary['hashes']>;
   /** By step, at least −1; see `drawdownsOf`. */
   readonly drawdown: Float64Array;
   /** Exit reasons, keyed by the id of the trade. */
   readonly exitReasons: ReadonlyMap<number, ExitReason>;
 }
 
-interface TableOptions {
-  readonly hasEquityCsv?: boolean;
-  readonly closing?: Closing | undefined;
-}
-
 /**
- * Writes `events.ndjson`, the trades as CSV and Parquet, `equity.parquet`, and `equity.csv` unless the
- * run is long.
+ * Begins to write `events.ndjson`, the trades as CSV and Parquet, `equity.parquet`, and `equity.csv`
+ * unless the run is long.
  *
- * @throws ServiceError `output_not_writable`
+ * @throws ServiceError `output_not_writable`, also as `hashes`
  */
-export async function writeTables(
+export async function beginTables(
   directory: string,
   result: RunResult,
-  options: TableOptions,
+  options: WriteOptions & { readonly closing?: Closing | undefined },
 ): Promise<RunTables> {
   // The texts of millions of lines are garbage at once, but V8 lets the heap grow to a multiple of
   // the live objects before it collects them. The flag applies to all threads, so it is not set in
   // a thread of a server, whose other threads do other work.
   if (isMainThread) setFlagsFromString('--heap-growing-percent=30');
-  const path = (name: string): string => join(directory, name);
-  const { time, equity, initialCash } = result;
-  const drawdown = drawdownsOf(equity, initialCash);
-  for (let i = 0; i < drawdown.length; i++) drawdown[i] = Math.max(-1, drawdown[i]!);
+  const { time, equity, initialCash, journal } = result;
   const hasCsv = options.hasEquityCsv === true || equity.length <= MOST_CSV_STEPS;
   // A file of an earlier run in this directory would contradict the other files.
-  if (!hasCsv) await removeOldResult(path('equity.csv'));
-  const files = { directory, curve: { time, equity, drawdown }, hasCsv };
+  if (!hasCsv) await removeOldResult(join(directory, 'equity.csv'));
+  const drawdown = drawdownsOf(equity, initialCash);
+  for (let i = 0; i < drawdown.length; i++) if (drawdown[i]! < -1) drawdown[i] = -1;
+  const thread = options.thread ?? new FileThread();
+  const curve = { time, equity, drawdown };
+  const trades = tradeTable(result);
+  const hashes = thread
+    .write({ directory, curve, hasCsv, journal: journal.data, trades })
+    .finally(() => (options.thread === undefined ? thread.end() : undefined));
+  // The caller awaits it later, perhaps after an error of its own.
+  hashes.catch(() => {});
   const exitReasons = new ExitReasons(options.closing);
-  const [equityHash, events, trades] = await Promise.all([
-    equity.length < THREAD_STEPS ? writeEquity(files) : writeEquityInThread(files),
-    writeText(path('events.ndjson'), eventLines(result, exitReasons)),
-    writeTrades(directory, result),
-  ]);
+  for (const event of journal.events()) exitReasons.add(event);
   return {
     files: [
       ...(hasCsv ? ['equity.csv'] : []),
@@ -118,7 +116,7 @@ export async function writeTables(
       'trades.csv',
       'trades.parquet',
     ],
-    hashes: { events, trades, equity: equityHash },
+    hashes,
     drawdown,
     exitReasons: exitReasons.of(result.trades),
   };
@@ -154,13 +152,5 @@ export async function removeOldResult(path: string): Promise<void> {
     await rm(path, { force: true });
   } catch (error) {
     throw notWritable(path, error);
-  }
-}
-
-/** Lines of `events.ndjson`. Adds each event to the exit reasons, because reading a journal takes long. */
-function* eventLines({ journal }: RunResult, exitReasons: ExitReasons): Generator<string> {
-  for (const event of journal.events()) {
-    exitReasons.add(event);
-    yield `${JSON.stringify(event)}\n`;
   }
 }

@@ -253,3 +253,6 @@ export interface Finding {
   readonly evidence: Readonly<Record<string, number | string>>;
   readonly remedy: string;
 }
+
+/** A summary before its files are complete. */
+export type UnhashedSummary = Omit<Summary, 'hashes'>;

@@ -1,5 +1,5 @@
 import { fillAtomically } from '../base/atomic-file.ts';
-import { writeParquet, type ParquetColumns } from '../market/write.ts';
+import { writeParquet, type ParquetColumns, type ParquetOptions } from '../market/write.ts';
 import { notWritable } from './write-text.ts';
 
 /**
@@ -11,9 +11,10 @@ export async function writeColumns<Name extends string>(
   path: string,
   columns: ParquetColumns<Name>,
   names: readonly Name[],
+  options?: ParquetOptions<Name>,
 ): Promise<void> {
   try {
-    await fillAtomically(path, (temporary) => writeParquet(temporary, columns, names));
+    await fillAtomically(path, (temporary) => writeParquet(temporary, columns, names, options));
   } catch (error) {
     throw notWritable(path, error);
   }

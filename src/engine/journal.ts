@@ -90,7 +90,8 @@ export type OrderEvent = {
     } & Balance)
 );
 
-const KINDS = [
+/** Codes in place 0 of a row. */
+export const KINDS = [
   'order.submitted',
   'order.filled',
   'order.triggered',
@@ -106,12 +107,13 @@ const KINDS = [
 ] as const;
 type Kind = (typeof KINDS)[number];
 
-const WIDTH = 12;
+/** Numbers in a row. */
+export const WIDTH = 12;
 /** Bits of a request. The next four bits are the order type, and the four above them the time in force. */
-const BUY = 1;
-const POST_ONLY = 2;
-const REDUCE_ONLY = 4;
-const TARGET = 8;
+export const BUY = 1;
+export const POST_ONLY = 2;
+export const REDUCE_ONLY = 4;
+export const TARGET = 8;
 
 /** A journal as plain data, for another thread. */
 export interface JournalData {

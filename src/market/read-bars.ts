@@ -71,10 +71,7 @@ export async function readBars(path: string, options: ReadOptions = {}): Promise
       const isWhole = options.from === undefined && options.to === undefined;
       const inWindow = isWhole
         ? inFile
-        : keepBars(
-            inFile,
-            (index) => !(time[index]! < window.from || time[index]! >= window.to),
-          );
+        : keepBars(inFile, (index) => !(time[index]! < window.from || time[index]! >= window.to));
       if (inWindow.bars.length === 0) throw nothingInWindow(file, time, options);
       return {
         ...inWindow,

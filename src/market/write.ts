@@ -9,6 +9,8 @@ export type ParquetColumns<Name extends string> = Readonly<
 export interface ParquetOptions<Name extends string> {
   /** Columns of whole numbers up to 2⁵³, which are written as 64-bit integers. */
   readonly integers?: readonly Name[];
+  /** Texts of columns that hold indexes of them, instead of a text in each row. */
+  readonly labels?: Partial<Readonly<Record<Name, readonly string[]>>>;
   /** Default: `snappy`, which is faster but larger. */
   readonly compression?: 'snappy' | 'zstd';
 }
@@ -24,7 +26,7 @@ export async function writeParquet<Name extends string>(
   path: string,
   columns: ParquetColumns<Name>,
   names: readonly Name[],
-  { integers = [], compression = 'snappy' }: ParquetOptions<Name> = {},
+  { integers = [], labels = {}, compression = 'snappy' }: ParquetOptions<Name> = {},
 ): Promise<void> {
   const { DOUBLE, VARCHAR, DuckDBTableFunction } = await import('@duckdb/node-api');
   const count = columns[names[0]!].length;
@@ -32,6 +34,11 @@ export async function writeParquet<Name extends string>(
   const typed = [
     ...times.map((name) => `epoch_ms(${name}::BIGINT) AS ${name}`),
     ...integers.map((name) => `${name}::BIGINT AS ${name}`),
+    ...names.flatMap((name) => {
+      const texts = labels[name];
+      if (texts === undefined) return [];
+      return `[${texts.map(quoteText).join(', ')}][${name}::INTEGER + 1]::VARCHAR AS ${name}`;
+    }),
   ];
   const rows = typed.length === 0 ? '*' : `* REPLACE (${typed.join(', ')})`;
   let written = 0;

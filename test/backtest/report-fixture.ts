@@ -8,6 +8,7 @@ import { compareWithBenchmark } from '../../src/backtest/benchmark.ts';
 import { deflatedStatistics } from '../../src/backtest/deflated-sharpe.ts';
 import { drawdownsOf } from '../../src/backtest/returns.ts';
 import type { ReportInput } from '../../src/backtest/report/input.ts';
+import { beginReport } from '../../src/backtest/report/report.ts';
 import { HIGHEST_SHARPE } from '../../src/backtest/search/goal.ts';
 import { metricsFrom } from '../../src/backtest/search/trial-figures.ts';
 import type { SweepReportInput } from '../../src/backtest/report/sweep-report.ts';
@@ -91,8 +92,15 @@ export function syntheticIndicators({ bars }: { readonly bars: Bars }): Returned
   ];
 }
 
+/** Input of a report whose files are complete. */
+export type HashedInput = ReportInput & { readonly summary: Summary };
+
+export function renderReport(input: HashedInput): string {
+  return beginReport(input)(input.summary.hashes);
+}
+
 /** A synthetic run with alternating long and short trades on random prices. */
-export function syntheticRun(options: RunOptions = {}): ReportInput {
+export function syntheticRun(options: RunOptions = {}): HashedInput {
   const { steps = 1500, stepMs = DAY_MS, tradeEvery = 40, symbols = ['SPX'] } = options;
   const instruments = symbols.map((symbol, index) => ({
     symbol,

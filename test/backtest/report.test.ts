@@ -16,14 +16,18 @@ import { compareRuns } from '../../src/backtest/compare/compare-runs.ts';
 import { overlayCurves } from '../../src/backtest/compare/overlaid-curves.ts';
 import { renderComparison } from '../../src/backtest/compare/render-comparison.ts';
 import { sharedWindow } from '../../src/backtest/compare/shared-window.ts';
-import type { ReportInput } from '../../src/backtest/report/input.ts';
-import { renderReport } from '../../src/backtest/report/report.ts';
 import { renderFork } from '../../src/backtest/compare/render-fork.ts';
 import { renderSweepReport } from '../../src/backtest/report/sweep-report.ts';
 import { startChromium } from '../chromium.ts';
 import { inProcess } from '../cli/in-process.ts';
 import { isAtLength } from '../length.ts';
-import { syntheticIndicators, syntheticRun, syntheticSweep } from './report-fixture.ts';
+import {
+  type HashedInput,
+  renderReport,
+  syntheticIndicators,
+  syntheticRun,
+  syntheticSweep,
+} from './report-fixture.ts';
 
 const EXAMPLES = join(import.meta.dirname, '../../examples');
 
@@ -450,7 +454,7 @@ describe('in a browser', { timeout: 30_000 }, () => {
       expect(await pixels('#equity', DARK_PAPER)).toBeGreaterThan(10_000);
     });
 
-    const ODD: readonly (readonly [what: string, run: ReportInput])[] = [
+    const ODD: readonly (readonly [what: string, run: HashedInput])[] = [
       ['one bar', syntheticRun({ steps: 1 })],
       [
         'bars of 20 milliseconds, no benchmark',
@@ -761,7 +765,7 @@ export default defineStrategy({
   });
 });
 
-function comparisonOf(...runs: readonly ReportInput[]): string {
+function comparisonOf(...runs: readonly HashedInput[]): string {
   const stored = runs.map(({ summary, result }) => ({
     directory: `/runs/${summary.bot.name}`,
     summary,
@@ -771,7 +775,7 @@ function comparisonOf(...runs: readonly ReportInput[]): string {
   return renderComparison(compareRuns(stored), overlayCurves(stored, sharedWindow(stored), 500));
 }
 
-function withoutBenchmark(run: ReportInput): ReportInput {
+function withoutBenchmark(run: HashedInput): HashedInput {
   const { summary, result, drawdown, instruments, currency } = run;
   return { summary, result, drawdown, instruments, currency };
 }

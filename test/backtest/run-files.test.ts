@@ -14,13 +14,14 @@ import { createHash } from 'node:crypto';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { writeEquity, type EquityFiles } from '../../src/backtest/equity-files.ts';
-import { writeEquityInThread } from '../../src/backtest/equity-thread.ts';
+import { FileThread } from '../../src/backtest/file-thread.ts';
 import { csvCell, TRADE_COLUMNS } from '../../src/backtest/result-csv.ts';
 import { prepareDirectory, removeOldResult } from '../../src/backtest/run-files.ts';
-import { writeTrades } from '../../src/backtest/trade-files.ts';
+import { writeTableFiles, type TableFiles } from '../../src/backtest/table-files.ts';
+import { tradeTable, writeTrades } from '../../src/backtest/trade-files.ts';
 import { writeText } from '../../src/backtest/write-text.ts';
 import type { Summary } from '../../src/backtest/summary.ts';
+import { Journal } from '../../src/engine/journal.ts';
 import type { Trade } from '../../src/engine/round-trip.ts';
 import { quoteText, withDuckDB } from '../../src/market/duckdb.ts';
 import { inProcess } from '../cli/in-process.ts';
@@ -63,29 +64,38 @@ describe('a text', () => {
 });
 
 describe('the equity', () => {
-  const values = Float64Array.of(1, 2, 3);
-  const curve = { time: values, equity: values, drawdown: values };
-  const writeIn = async (write: (files: EquityFiles) => Promise<string>, hasCsv: boolean) => {
-    const own = mkdtempSync(join(directory, 'equity-'));
-    const hash = await write({ directory: own, curve, hasCsv });
+  // Shorter tables are written without a thread.
+  const long = Float64Array.from({ length: 200_000 }, (_, at) => at);
+  const tablesOf = (values: Float64Array) => ({
+    curve: { time: values, equity: values, drawdown: values },
+    journal: Journal.empty(['X']).data,
+    trades: tradeTable({ trades: [], openTrades: [] }),
+  });
+  const writeIn = async (write: (tables: TableFiles) => Promise<unknown>, hasCsv: boolean) => {
+    const own = mkdtempSync(join(directory, 'tables-'));
+    const hashes = await write({ ...tablesOf(long), directory: own, hasCsv });
     const names = readdirSync(own).toSorted();
-    return { hash, names, files: names.map((name) => readFileSync(join(own, name))) };
+    return { hashes, names, files: names.map((name) => readFileSync(join(own, name))) };
   };
 
-  it.runIf(isAtLength)('is the same in all files from a thread of its own', async () => {
+  it.runIf(isAtLength)('and the other tables are the same from a thread of their own', async () => {
+    const thread = new FileThread();
     for (const hasCsv of [true, false]) {
-      expect(await writeIn(writeEquityInThread, hasCsv)).toStrictEqual(
-        await writeIn(writeEquity, hasCsv),
+      expect(await writeIn((tables) => thread.write(tables), hasCsv)).toStrictEqual(
+        await writeIn(writeTableFiles, hasCsv),
       );
     }
+    await thread.end();
   });
 
   it('that a thread cannot write is reported', async () => {
-    const files = { directory: join(directory, 'none'), curve, hasCsv: false };
-    await expect(writeEquityInThread(files)).rejects.toMatchObject({
+    const thread = new FileThread();
+    const none = { ...tablesOf(long), directory: join(directory, 'none'), hasCsv: false };
+    await expect(thread.write(none)).rejects.toMatchObject({
       code: 'output_not_writable',
-      message: expect.stringMatching(/^cannot write .*none\/equity.parquet /) as string,
+      message: expect.stringMatching(/^cannot write .*none\//) as string,
     });
+    await thread.end();
   });
 });
 
@@ -119,7 +129,7 @@ describe('the trades', () => {
     // More than one chunk of rows.
     const trades = Array.from({ length: 3000 }, (_, at) => ({ ...first, id: at + 1 }));
     const open: Trade = { ...first, id: 3001, symbol: 'Z', side: 'short', pnl: -1 };
-    await writeTrades(directory, { trades, openTrades: [open] });
+    await writeTrades(directory, tradeTable({ trades, openTrades: [open] }));
     const { types, rows } = await rowsOf(join(directory, 'trades.parquet'));
     expect(types).toMatchObject({
       entry_time: 'TIMESTAMP',
@@ -138,7 +148,7 @@ describe('the trades', () => {
   });
 
   it('are a table without rows if the run has no trades', async () => {
-    await writeTrades(directory, { trades: [], openTrades: [] });
+    await writeTrades(directory, tradeTable({ trades: [], openTrades: [] }));
     const { types, rows } = await rowsOf(join(directory, 'trades.parquet'));
     expect(Object.keys(types)).toEqual([...TRADE_COLUMNS]);
     expect(rows).toEqual([]);

@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest';
+import { eventLines } from '../../src/engine/event-lines.ts';
 import type { OrderEvent } from '../../src/engine/journal.ts';
 import { ORDER_REASONS, ORDER_TYPES, TIMES_IN_FORCE } from '../../src/engine/orders/order.ts';
 import { hashOf, linesOf, recordedHashes, runBot } from './bot-runs.ts';
@@ -50,6 +51,14 @@ it('runs 500 generated bots with the recorded events, equity and trades', () => 
 here and at the commit of git log -1 -- test/engine/generated-bots.txt, and compare the output.
 If the change is intended, record it: node test/engine/bot-runs.ts --record`,
   ).toBe(0);
+});
+
+it('writes each event as JSON.stringify does', () => {
+  for (const { engine } of runs) {
+    const { journal } = engine.result();
+    const lines = [...journal.events()].map((event) => `${JSON.stringify(event)}\n`);
+    expect([...eventLines(journal)]).toEqual(lines);
+  }
 });
 
 it('covers every type of order and event, every reason, and every kind of reply of a venue', () => {

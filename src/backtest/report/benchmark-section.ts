@@ -1,7 +1,7 @@
 import { formatFigure, readFigure } from '../../base/format-figure.ts';
 import { html, type Html, nothing } from '../../base/html.ts';
 import { RUN_FIGURES, type FigureName } from '../../base/run-figures.ts';
-import type { BenchmarkStatistics, Summary } from '../summary.ts';
+import type { BenchmarkStatistics, UnhashedSummary } from '../summary.ts';
 import { showFigure } from './statistics-section.ts';
 
 /** Figures that the run and its benchmark both have, and the field of the benchmark. */
@@ -22,13 +22,13 @@ const RELATIVE = [
 ] as const satisfies readonly FigureName[];
 
 /** Name of the benchmark in headings and legends. */
-export function benchmarkName({ benchmark }: Summary): string {
+export function benchmarkName({ benchmark }: UnhashedSummary): string {
   return benchmark === undefined || benchmark.name === 'buy_and_hold'
     ? 'Buy and hold'
     : benchmark.name;
 }
 
-export function benchmarkSection(summary: Summary): Html {
+export function benchmarkSection(summary: UnhashedSummary): Html {
   const { benchmark } = summary;
   if (benchmark === undefined) return nothing;
   return html`<section aria-labelledby="benchmark">

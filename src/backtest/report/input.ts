@@ -2,10 +2,10 @@ import type { ReturnedIndicator } from '../../engine/series/returned-indicators.
 import type { RunResult } from '../../engine/run-result.ts';
 import type { Bars } from '../../market/bars.ts';
 import type { ExitReason } from './exit-reasons.ts';
-import type { Summary } from '../summary.ts';
+import type { UnhashedSummary } from '../summary.ts';
 
 export interface ReportInput {
-  readonly summary: Summary;
+  readonly summary: UnhashedSummary;
   readonly result: Pick<RunResult, 'time' | 'equity' | 'initialCash' | 'trades' | 'openTrades'>;
   /** By step, see `drawdownsOf`. */
   readonly drawdown: Float64Array;

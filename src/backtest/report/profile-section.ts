@@ -1,10 +1,10 @@
 import { formatNumber, NO_VALUE } from '../../base/format.ts';
 import { html, type Html, nothing } from '../../base/html.ts';
 import { describeProfileFigure } from '../profile-figures.ts';
-import type { Summary } from '../summary.ts';
+import type { UnhashedSummary } from '../summary.ts';
 
 /** The figures of the run as another library computes them. */
-export function profileSection({ profile }: Summary): Html {
+export function profileSection({ profile }: UnhashedSummary): Html {
   if (profile === undefined) return nothing;
   return html`<section aria-labelledby="profile">
     <h2 id="profile">Figures by the conventions of <bdi>${profile.name}</bdi></h2>

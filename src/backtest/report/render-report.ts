@@ -10,7 +10,7 @@ import { STYLE } from '../../base/report-style.ts';
 export interface Page {
   readonly title: string;
   readonly body: Html;
-  /** Embedded as JSON in `#data` for the scripts. */
+  /** Embedded as JSON in `#data` for the scripts, unless it already is that JSON. */
   readonly data: unknown;
   /**
    * Functions from `client/`, called in this order. The page contains their source text, so they may only
@@ -60,7 +60,7 @@ export function renderPage(page: Page): string {
           ${page.charts ? CHARTS_ATTRIBUTION : nothing}
         </footer>
         <script type="application/json" id="data">
-          ${embeddedJson(page.data)}
+          ${page.data instanceof Html ? page.data : embeddedJson(page.data)}
         </script>
         ${scripts.map(scriptElement)}
       </body>

@@ -1,4 +1,4 @@
-import type { Finding, Gate, Summary } from '../summary.ts';
+import type { Finding, Gate, Summary, UnhashedSummary } from '../summary.ts';
 import { equitySection, monthsSection, pricesSection } from './charts-section.ts';
 import type { ChartData } from './client/chart-data.ts';
 import { drawEquity } from './client/equity-chart.ts';
@@ -29,7 +29,7 @@ import {
 import { formatFigure, readFigure } from '../../base/format-figure.ts';
 import { RUN_FIGURES, type FigureName } from '../../base/run-figures.ts';
 import { DAY } from '../../base/durations.ts';
-import { type Child, html, type Html, nothing } from '../../base/html.ts';
+import { type Child, embeddedJson, html, type Html, nothing } from '../../base/html.ts';
 import type { ReportInput } from './input.ts';
 import { luckSection } from './luck-section.ts';
 import { renderPage, THEME_BUTTON } from './render-report.ts';
@@ -70,7 +70,8 @@ const PRICE_CHART_FUNCTIONS = [
   connectTrades,
 ] as const;
 
-export function renderReport(input: ReportInput): string {
+/** Renders everything but the hashes, which are known only when the other files are complete. */
+export function beginReport(input: ReportInput): (hashes: Summary['hashes']) => string {
   const { summary, result, drawdown, benchmark } = input;
   const { time, equity } = result;
   const dateOnly = time.every((instant) => instant % DAY === 0);
@@ -85,8 +86,7 @@ export function renderReport(input: ReportInput): string {
     instruments: charts,
   };
 
-  const body = html`<main>
-    ${heading(input, dateOnly)} ${keyFigures(input)} ${luckSection(summary)}
+  const sections = html`${heading(input, dateOnly)} ${keyFigures(input)} ${luckSection(summary)}
     ${gatesSection(summary.gates)} ${findingsSection(summary.findings)}
     <div class="columns">
       <div>
@@ -97,19 +97,24 @@ export function renderReport(input: ReportInput): string {
       </div>
       <div>
         ${statisticsSection(summary, input.currency)} ${profileSection(summary)}
-        ${ordersSection(summary, input.currency)} ${provenanceSection(summary)}
+        ${ordersSection(summary, input.currency)}
+      </div>
+    </div>`;
+  const json = embeddedJson(data);
+
+  return (hashes) =>
+    renderPage({
+      title: `${summary.bot.name} · backtest`,
+      body: html`<main>
+    ${sections} ${provenanceSection(summary, hashes)}
       </div>
     </div>
-  </main>`;
-
-  return renderPage({
-    title: `${summary.bot.name} · backtest`,
-    body,
-    data,
-    scripts: [switchTheme, sortTables, drawEquity, drawPrices],
-    functions: PRICE_CHART_FUNCTIONS,
-    charts: true,
-  });
+  </main>`,
+      data: json,
+      scripts: [switchTheme, sortTables, drawEquity, drawPrices],
+      functions: PRICE_CHART_FUNCTIONS,
+      charts: true,
+    });
 }
 
 function heading({ summary, currency }: ReportInput, dateOnly: boolean): Html {
@@ -245,7 +250,7 @@ const ORDER_FIGURES = [
   'margin_calls',
 ] as const satisfies readonly FigureName[];
 
-function ordersSection(summary: Summary, currency: string): Html {
+function ordersSection(summary: UnhashedSummary, currency: string): Html {
   const reasons = Object.entries(summary.orders.reasons);
   return html`<section aria-labelledby="orders">
     <h2 id="orders">Orders</h2>
@@ -258,8 +263,8 @@ function ordersSection(summary: Summary, currency: string): Html {
   </section>`;
 }
 
-function provenanceSection(summary: Summary): Html {
-  const { run_id, version, engine, lock, benchmark, files, hashes } = summary;
+function provenanceSection(summary: UnhashedSummary, hashes: Summary['hashes']): Html {
+  const { run_id, version, engine, lock, benchmark, files } = summary;
   const strategy: readonly (readonly [string, string])[] =
     typeof lock.strategy === 'string'
       ? [['Strategy', lock.strategy]]

@@ -3,11 +3,11 @@ import { formatFigure, formulaOf, readFigure } from '../../base/format-figure.ts
 import { RUN_FIGURES, samplingPeriod, type FigureName } from '../../base/run-figures.ts';
 import { FIGURE_GROUPS } from './figure-groups.ts';
 import { UNDEFINED_REASONS } from '../summary.ts';
-import type { Summary } from '../summary.ts';
+import type { UnhashedSummary } from '../summary.ts';
 import { type Child, html, type Html } from '../../base/html.ts';
 
 /** The figure, or a dash that gives the reason on hover and focus. */
-export function showFigure(summary: Summary, name: FigureName): Child {
+export function showFigure(summary: UnhashedSummary, name: FigureName): Child {
   const value = readFigure(summary, name);
   const reason = summary.undefined[RUN_FIGURES[name].path];
   if (value !== null || reason === undefined) return formatFigure(name, value);
@@ -16,7 +16,7 @@ export function showFigure(summary: Summary, name: FigureName): Child {
   >`;
 }
 
-export function statisticsSection(summary: Summary, currency: string): Html {
+export function statisticsSection(summary: UnhashedSummary, currency: string): Html {
   const { conventions } = summary;
   const { periods_per_year: perYear, year_days: yearDays, ddof, risk_free: riskFree } = conventions;
   const sample = samplingPeriod(conventions.sampling);
@@ -50,7 +50,7 @@ export function statisticsSection(summary: Summary, currency: string): Html {
 }
 
 /** A row of three columns: label, value and formula. */
-export function figureRow(summary: Summary, name: FigureName, currency: string): Html {
+export function figureRow(summary: UnhashedSummary, name: FigureName, currency: string): Html {
   return html`<tr>
     <th scope="row">${RUN_FIGURES[name].label}</th>
     <td class="number">${showFigure(summary, name)}</td>

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { renderWalkForwardReport } from '../report/walk-forward-report.ts';
 import { csvCell } from '../result-csv.ts';
-import { writeTables } from '../run-files.ts';
+import { beginTables } from '../run-files.ts';
 import { TRIAL_FIGURES } from '../search/trial-figures.ts';
 import { writeText } from '../write-text.ts';
 import type { WalkForwardDocument, WalkForwardOutcome } from './walk-forward-document.ts';
@@ -18,28 +18,29 @@ export async function writeWalkForward(
   { document: unhashed, tests }: WalkForwardOutcome,
 ): Promise<WalkForwardDocument> {
   const path = (name: string): string => join(directory, name);
-  const { files, hashes, drawdown, exitReasons } = await writeTables(directory, walk.result, {
+  const tables = await beginTables(directory, walk.result, {
     closing: {
       reason: 'window_end',
       times: walk.windows.map((window) => window.result.time.at(-1)!),
     },
   });
+  const hashes = await tables.hashes;
   const document: WalkForwardDocument = {
     ...unhashed,
-    files: [...files, 'report.html', 'walk_forward.json', 'windows.csv'].toSorted(),
+    files: [...tables.files, 'report.html', 'walk_forward.json', 'windows.csv'].toSorted(),
     hashes,
   };
   await writeText(path('windows.csv'), windowLines(document));
   const { job, tested, result } = walk;
   const report = renderWalkForwardReport({
     document,
-    summary: { ...tests.summary, files: document.files, hashes },
+    summary: { ...tests.summary, files: document.files },
     result,
-    drawdown,
+    drawdown: tables.drawdown,
     instruments: tested.instruments,
     currency: job.currency,
     benchmark: tests.benchmark.equity,
-    exitReasons,
+    exitReasons: tables.exitReasons,
   });
   await writeText(path('report.html'), [report]);
   await writeText(path('walk_forward.json'), [`${JSON.stringify(document, undefined, 2)}\n`]);

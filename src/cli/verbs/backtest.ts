@@ -82,20 +82,10 @@ export const verb = defineVerb({
     // to 85 MiB.
     setFlagsFromString('--semi-space-growth-factor=1');
     const { loadBot } = await import('../../bots/load-bot.ts');
-    const { loadBenchmark } = await import('../../bots/load-benchmark.ts');
     const { prepare } = await import('../../bots/prepare.ts');
-    const { signalsOver } = await import('../../bots/models/signals.ts');
-    const { backtest } = await import('../../backtest/backtest.ts');
-    const { prepareDirectory, removeOldResult, writeRun } =
-      await import('../../backtest/run-files.ts');
-    const { writeText } = await import('../../backtest/write-text.ts');
-    const { lockPath, writeLock } = await import('../../bots/spec-lock.ts');
-    const { withOutside } = await import('../../backtest/run-lock.ts');
-    const { compareRuns, newRunId, overridesOf } = await import('../runs.ts');
+    const { FileThread } = await import('../../backtest/file-thread.ts');
+    const { overridesOf } = await import('../runs.ts');
     const { loaderOf } = await import('../own-strategies.ts');
-    const { countedRun } = await import('../../backtest/ledger/counted-run.ts');
-    const { countTrials } = await import('../count-trials.ts');
-    const { showSummary } = await import('../show-backtest.ts');
 
     const file = resolve(context.cwd, args.file);
     const bot = loadBot(file, overridesOf(options), await loaderOf(context, file, options));
@@ -117,12 +107,45 @@ export const verb = defineVerb({
     }
     const junitFile = options.junit === undefined ? undefined : resolve(context.cwd, options.junit);
     // If this run fails, the result of an earlier run must not pass for its result.
-    if (junitFile !== undefined) await removeOldResult(junitFile);
-    const { job: prepared, notes } = await prepare(bot, {
+    if (junitFile !== undefined) {
+      const { removeOldResult } = await import('../../backtest/run-files.ts');
+      await removeOldResult(junitFile);
+    }
+    const thread = new FileThread();
+    const preparing = prepare(bot, {
       catalogueDir: context.settings.catalogue_dir,
       assertions: options.assert,
       opensHoldout: options.openHoldout,
+      load: (load) => thread.load(load),
     });
+    // Loads the rest of the program while the thread reads the bars.
+    const [
+      { loadBenchmark },
+      { signalsOver },
+      { backtest },
+      { prepareDirectory, removeOldResult, writeRun },
+      { writeText },
+      { lockPath, writeLock },
+      { withOutside },
+      { compareRuns, newRunId },
+      { countedRun },
+      { countTrials },
+      { showSummary },
+      { job: prepared, notes },
+    ] = await Promise.all([
+      import('../../bots/load-benchmark.ts'),
+      import('../../bots/models/signals.ts'),
+      import('../../backtest/backtest.ts'),
+      import('../../backtest/run-files.ts'),
+      import('../../backtest/write-text.ts'),
+      import('../../bots/spec-lock.ts'),
+      import('../../backtest/run-lock.ts'),
+      import('../runs.ts'),
+      import('../../backtest/ledger/counted-run.ts'),
+      import('../count-trials.ts'),
+      import('../show-backtest.ts'),
+      preparing,
+    ]);
     setFlagsFromString('--semi-space-growth-factor=2');
     for (const note of notes) context.message(`note: ${note}`);
     const benchmark =
@@ -182,7 +205,7 @@ export const verb = defineVerb({
       const { stepAnswer } = await import('../step-through.ts');
       return stepAnswer(context, job, marked, { directory, hasEquityCsv });
     }
-    const { summary, report } = await writeRun(directory, job, marked, { hasEquityCsv });
+    const { summary, report } = await writeRun(directory, job, marked, { hasEquityCsv, thread });
     const answer: Answer = {
       data: summary,
       show(out) {

@@ -1,0 +1,86 @@
+import { statSync } from 'node:fs';
+import { Worker } from 'node:worker_threads';
+import { endThread } from '../base/end-thread.ts';
+import { fromErrorData } from '../base/error-data.ts';
+import { THREAD_ENV } from '../base/thread-env.ts';
+import { resolveDataset } from '../market/catalogue.ts';
+import { loadDataset, type Dataset, type LoadOptions } from '../market/load-dataset.ts';
+import type { FileAnswer, FileRequest } from './file-thread-worker.ts';
+import type { Summary } from './summary.ts';
+import { writeTableFiles, type TableFiles } from './table-files.ts';
+
+const FILE = new URL(`./file-thread-worker${import.meta.url.slice(-3)}`, import.meta.url);
+
+/** Number of steps from which writing the tables takes longer than starting a thread for it. */
+const LONG_STEPS = 200_000;
+
+/** Size of a file of bars from which reading it takes longer than that. */
+const LONG_BYTES = 4 << 20;
+
+/**
+ * Reads bars and writes tables, if they are long in one other thread, so that the thread of the caller
+ * can do other work. While the thread is idle, it does not keep the process running.
+ */
+export class FileThread {
+  #worker: Worker | undefined;
+  readonly #open = new Map<number, PromiseWithResolvers<unknown>>();
+  #last = 0;
+
+  /** See `loadDataset`. */
+  async load(options: LoadOptions): Promise<Dataset> {
+    if (this.#worker === undefined && !(await isLong(options))) return loadDataset(options);
+    return (await this.#ask({ load: options })) as Dataset;
+  }
+
+  /** See `writeTableFiles`. */
+  async write(tables: TableFiles): Promise<Summary['hashes']> {
+    const isLongRun = tables.curve.equity.length >= LONG_STEPS;
+    if (this.#worker === undefined && !isLongRun) return writeTableFiles(tables);
+    return (await this.#ask({ write: tables })) as Summary['hashes'];
+  }
+
+  /** Ends the thread. */
+  async end(): Promise<void> {
+    if (this.#worker !== undefined) await endThread(this.#worker);
+  }
+
+  #start(): Worker {
+    const worker = new Worker(FILE, { env: THREAD_ENV });
+    worker.on('message', (message: FileAnswer) => {
+      const open = this.#open.get(message.id)!;
+      this.#open.delete(message.id);
+      if (this.#open.size === 0) worker.unref();
+      if ('value' in message) open.resolve(message.value);
+      else open.reject(message.bug ?? fromErrorData(message.error));
+    });
+    const fail = (error: Error): void => {
+      for (const { reject } of this.#open.values()) reject(error);
+      this.#open.clear();
+    };
+    worker.on('error', fail);
+    worker.on('exit', (code) => {
+      fail(new Error(`the thread that reads and writes files ended with code ${code}`));
+    });
+    return worker;
+  }
+
+  async #ask(request: Omit<FileRequest, 'id'>): Promise<unknown> {
+    this.#worker ??= this.#start();
+    const id = ++this.#last;
+    const open = Promise.withResolvers<unknown>();
+    this.#open.set(id, open);
+    this.#worker.ref();
+    this.#worker.postMessage({ id, ...request });
+    return open.promise;
+  }
+}
+
+/** False for a file that cannot be read, which `loadDataset` reports. */
+async function isLong({ source, catalogueDir }: LoadOptions): Promise<boolean> {
+  try {
+    const imported = await resolveDataset(catalogueDir, source);
+    return statSync(imported?.path ?? source).size >= LONG_BYTES;
+  } catch {
+    return false;
+  }
+}
