@@ -11,7 +11,13 @@ import {
   visibleTimes,
 } from './client/level-buttons.ts';
 import { addPriceBars } from './client/price-bars.ts';
-import { candleOf, drawPrices, readCandle, stretchWith } from './client/price-chart.ts';
+import {
+  candleOf,
+  drawPrices,
+  readCandle,
+  stretchWith,
+  tradeOfHash,
+} from './client/price-chart.ts';
 import { sortTables } from './client/sort-tables.ts';
 import { switchTheme } from './client/switch-theme.ts';
 import { connectTrades } from './client/trade-buttons.ts';
@@ -67,6 +73,7 @@ const PRICE_CHART_FUNCTIONS = [
   readCandle,
   stretchWith,
   candleOf,
+  tradeOfHash,
   connectTrades,
 ] as const;
 

@@ -157,3 +157,9 @@ export const EVENT_DETAILS: Column<BotEvent> = {
       <pre>${JSON.stringify(payload, null, 2)}</pre>
     </details>`,
 };
+
+/** A path with the values of a query that are defined. */
+export function withQuery(path: string, query: object): string {
+  const given = Object.entries(query).filter(([, value]) => value !== undefined);
+  return `${path}?${new URLSearchParams(Object.fromEntries(given))}`;
+}

@@ -7,6 +7,14 @@ export function rowsPath(task_id: string, file: string, row: string): string {
 }
 
 /**
+ * Path of the page of a run whose report shows a trade on the price chart.
+ * @param row of the trade in `trades.csv`, from 2.
+ */
+export function tradePath(task_id: string, row: number | string): string {
+  return `${taskPath(task_id)}?row=${row}#report`;
+}
+
+/**
  * Finds the page of the console that shows what a citation names.
  *
  * @param source path of the API, with an optional fragment; see `Citation`. A language model may
@@ -40,6 +48,7 @@ function pageOfTask(
 ): string | undefined {
   if (what === 'files' && file?.endsWith('.csv') === true) {
     const [, row] = /^#cell=(\d+),\d+$/.exec(hash) ?? [];
+    if (file === 'trades.csv' && Number(row) > 1) return tradePath(task_id, row!);
     return rowsPath(task_id, file, row ?? '2');
   }
   return taskPath(task_id);

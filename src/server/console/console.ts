@@ -23,6 +23,7 @@ import { pagesOf, type Pages } from './pages.ts';
 import { addSignIn } from './sign-in.ts';
 import { addStepUp } from './step-up.ts';
 import { addTaskRows } from './task-rows.ts';
+import { addTaskTrades } from './task-trades.ts';
 import { addTaskPages } from './tasks.ts';
 
 const AREAS: readonly ((pages: Pages, services: Services) => void)[] = [
@@ -40,6 +41,7 @@ const AREAS: readonly ((pages: Pages, services: Services) => void)[] = [
   addComparison,
   addTaskPages,
   addTaskRows,
+  addTaskTrades,
   addChat,
   addAccountPages,
   addStepUp,

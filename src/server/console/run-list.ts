@@ -20,6 +20,7 @@ import {
   status,
   taskPath,
   taskProgress,
+  withQuery,
 } from './bot-parts.ts';
 import type { Child, Html } from './html.ts';
 import { csrfField } from './layout.ts';
@@ -191,11 +192,6 @@ function columnsOf(
       cell: (task) => task.ended_at === null && endButton(task, nameOf(task.bot_id), session),
     },
   ];
-}
-
-function withQuery(path: string, query: object): string {
-  const given = Object.entries(query).filter(([, value]) => value !== undefined);
-  return `${path}?${new URLSearchParams(Object.fromEntries(given))}`;
 }
 
 function compareBox({ task_id, kind, status: of }: ListedTask): Html | false {

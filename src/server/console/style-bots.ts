@@ -51,6 +51,7 @@ progress.wide { width: min(100%, 28rem); height: 0.75rem; }
 .diff td:nth-child(2) { white-space: nowrap; }
 #tasks td:nth-child(3) { min-width: 12rem; }
 #tasks td:first-child { padding-right: 0.75rem; }
+.trades tbody th { min-width: 2.5rem; }
 .report.tall { height: max(88vh, 48rem); }
 a.sort { color: inherit; text-decoration: none; }
 a.sort:hover { color: var(--ink); text-decoration: underline; }

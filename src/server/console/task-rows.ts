@@ -2,7 +2,7 @@ import { html } from 'hono/html';
 import { ServiceError } from '../../base/errors.ts';
 import { parseCsv } from '../../research/parse-csv.ts';
 import { shortId, taskPath, TASKS_PATH } from './bot-parts.ts';
-import { rowsPath } from './chat-sources.ts';
+import { rowsPath, tradePath } from './chat-sources.ts';
 import type { Content } from './layout.ts';
 import type { Pages, Visit } from './pages.ts';
 
@@ -68,6 +68,7 @@ async function showRows({ file, param, query }: Visit): Promise<Content> {
       <nav class="pager" aria-label="Pages">
         ${first > 2 && html`<a class="button" href="${rowsPath(task_id, name, String(Math.max(2, asked - 2 * AROUND)))}">Earlier rows</a>`}
         ${first - 2 + shown.length < lines.length && html`<a class="button" href="${rowsPath(task_id, name, String(Math.min(last, asked + 2 * AROUND)))}">Later rows</a>`}
+        ${name === 'trades.csv' && html`<a class="button" href="${tradePath(task_id, asked)}">This trade on the chart</a>`}
         <a class="button" href="${taskPath(task_id)}">The run, with its report</a>
       </nav>`,
   };

@@ -13,9 +13,12 @@ import type { Pages, Visit } from './pages.ts';
 import { serveReport } from './report.ts';
 import { endButton, runList } from './run-list.ts';
 import { resultFigures } from './result-figures.ts';
+import { readTrades } from './task-trades.ts';
 import { testFigures } from './test-figures.ts';
+import { tradeFragment } from './trade-table.ts';
 
 const REPORT = 'report.html';
+const TRADES = 'trades.csv';
 const LOG_KINDS = [
   'run.queued,run.started,run.requeued,run.stop_requested,run.cancel_requested,run.ended',
   ...DEPLOY_KINDS,
@@ -70,7 +73,8 @@ function botLink(bot_id: string, names: BotNames): Html {
   return html`<a href="${botPath(slug)}">${name}</a>`;
 }
 
-async function showTask({ call, param, session }: Visit): Promise<Content> {
+async function showTask(visit: Visit): Promise<Content> {
+  const { call, param, session } = visit;
   const task_id = param('task_id');
   const params = { task_id };
   const task = await call<typeof getTask>('get', '/tasks/{task_id}', { params });
@@ -81,7 +85,7 @@ async function showTask({ call, param, session }: Visit): Promise<Content> {
     isProduction
       ? deploymentOf({ call }, task.bot_id, task.deployment_id).then(deploymentFacts)
       : task.status === 'success'
-        ? resultOf(call, task_id)
+        ? resultOf(visit, task_id)
         : undefined,
   ]);
   const { kind, bot_id, version, created_at, started_at, ended_at, attempts } = task;
@@ -168,12 +172,18 @@ function logTable(events: readonly BotEvent[]): Html {
   </div>`;
 }
 
-async function resultOf(call: Visit['call'], task_id: string): Promise<Child> {
+async function resultOf(visit: Visit, task_id: string): Promise<Child> {
+  const { call } = visit;
   const params = { task_id };
   const [summary, { files }] = await Promise.all([
     call<typeof getTaskResult>('get', '/tasks/{task_id}/result', { params }),
     call<typeof listTaskFiles>('get', '/tasks/{task_id}/files', { params }),
   ]);
+  const row = Number(visit.query('row'));
+  const trade =
+    row > 1 && files.includes(TRADES)
+      ? (await readTrades(visit, task_id)).rows[row - 2]
+      : undefined;
   const api = `/tasks/${encodeURIComponent(task_id)}/files`;
   return html`${testFigures(summary) ?? resultFigures(summary)}
   ${
@@ -181,11 +191,15 @@ async function resultOf(call: Visit['call'], task_id: string): Promise<Child> {
     html`<section aria-labelledby="report">
       <div class="heading">
         <h2 id="report">Report</h2>
-        <a href="${taskPath(task_id)}/report">Open separately</a>
+        <p class="actions">
+          ${files.includes(TRADES) && html`<a class="button" href="${taskPath(task_id)}/trades">Trades</a>`}
+          <a class="button" href="${taskPath(task_id)}/report">Open separately</a>
+        </p>
       </div>
+      ${trade && html`<p>The chart shows trade ${trade.cells.id}.</p>`}
       <iframe
         class="report"
-        src="${taskPath(task_id)}/report"
+        src="${taskPath(task_id)}/report${trade && tradeFragment(trade)}"
         sandbox="allow-scripts"
         loading="lazy"
         title="Report of the run"

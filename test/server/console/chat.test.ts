@@ -127,7 +127,8 @@ describe('the chat page of a bot', () => {
     expect(text).toContain('the limit on tokens was reached');
     const links = Array.from(text.matchAll(/<a class="source" href="([^"]*)"/g), ([, to]) => to!);
     const rows = `/console/tasks/${task_id}/rows/trades.csv`;
-    expect(links).toEqual([`/console/tasks/${task_id}`, `${rows}?row=3#row`]);
+    const chart = `/console/tasks/${task_id}?row=3#report`;
+    expect(links).toEqual([`/console/tasks/${task_id}`, chart]);
 
     const { tasks, log } = server.services;
     const runner = startTaskRunner(tasks, { workers: 1, paperSessions: 0, timeoutMs: 5000, log });
@@ -135,6 +136,7 @@ describe('the chat page of a bot', () => {
     await runner.stop();
     const trade = await show(`${rows}?row=3`);
     expect(trade).toContain('Trade 2 of trades.csv');
+    expect(trade).toContain(`href="${chart}"`);
     expect(trade).toMatch(/<tr[^>]*aria-current="true"[^>]*>\s*<th scope="row">2</);
     expect((await visitor.open(`${rows}?row=99999`)).status).toBe(404);
     const report = `/console/tasks/${task_id}/rows/report.html`;

@@ -151,3 +151,71 @@ describe('a comparison of runs', () => {
     expect(none.status).toBe(404);
   });
 });
+
+describe('the trades of a run', () => {
+  const download = async (query: string): Promise<string[][]> => {
+    const { status, headers, text } = await visitor.open(
+      `/console/tasks/${runs[0]}/trades.csv${query}`,
+    );
+    expect([status, headers.get('content-disposition')]).toEqual([
+      200,
+      expect.stringMatching(/^attachment; filename="trades-\w+\.csv"$/),
+    ]);
+    const lines = text.trimEnd().split('\n');
+    expect(lines[0]).toMatch(/^id,symbol,side,/);
+    return lines.slice(1).map((line) => line.split(','));
+  };
+  const PNL = 9;
+
+  test('are those of trades.csv, as a page and as a file', async () => {
+    const { text } = await visitor.fetch('GET', `/tasks/${runs[0]}/files/trades.csv`);
+    const file = await visitor.open(`/console/tasks/${runs[0]}/trades.csv`);
+    expect(file.text).toBe(text);
+    const page = await show(`/console/tasks/${runs[0]}/trades`);
+    const count = text.trimEnd().split('\n').length - 1;
+    expect(count).toBeGreaterThan(3);
+    expect(page.match(/<th scope="row"/g)).toHaveLength(count);
+  });
+
+  test('are filtered and ordered by the query of the page, also in the file', async () => {
+    const all = await download('');
+    const losing = all.filter((cells) => Number(cells[PNL]) < 0 && cells.at(-1) === 'closed');
+    const query = '?result=losing&sort=pnl';
+    const ordered = losing.toSorted((a, b) => Number(a[PNL]) - Number(b[PNL]));
+    expect(losing.length).toBeGreaterThan(0);
+    expect(await download(query)).toEqual(ordered);
+    const page = await show(`/console/tasks/${runs[0]}/trades${query}`);
+    expect(page).toContain(`${losing.length} of ${all.length}`);
+    expect(page).toContain(`/trades.csv?result=losing&amp;sort=pnl"`);
+    expect(page).toContain('aria-sort="ascending"');
+    const day = all[1]![3]!.slice(0, 10);
+    expect(await download(`?since=${day}&until=${day}&side=long`)).toEqual([all[1]]);
+    expect(await download('?side=short')).toEqual([]);
+    expect(await show(`/console/tasks/${runs[0]}/trades?side=short`)).toContain('No trade matches');
+  });
+
+  test('beyond 2,000 are shown on pages of 100', async () => {
+    const { gzipSync } = await import('node:zlib');
+    const cells = 'SPX,long,2000-01-03T00:00:00Z,2000-01-04T00:00:00Z,1,1,100,101,1,0.01,0,closed';
+    const header =
+      'id,symbol,side,entry_time,exit_time,bars,quantity,entry_price,exit_price,pnl,return,fees,status';
+    const lines = Array.from({ length: 2345 }, (_, i) => `${i + 1},${cells}`);
+    const data = gzipSync([header, ...lines, ''].join('\n')).toString('base64');
+    await server.execute(
+      `update task_files set data = '${data}' where task_id = '${runs[2]}' and name = 'trades.csv'`,
+    );
+    const last = await show(`/console/tasks/${runs[2]}/trades?sort=id&page=24`);
+    expect(last.match(/<th scope="row"/g)).toHaveLength(45);
+    expect(last).toContain('Page 24 of 24');
+    expect(last).toContain('>2345</a');
+  });
+
+  test('have a page of the run whose report shows them on the chart', async () => {
+    const [first] = await download('');
+    const text = await show(`/console/tasks/${runs[0]}?row=2`);
+    expect(text).toContain('The chart shows trade 1.');
+    const [, fragment] = /src="[^"]*\/report#trade=([^"]+)"/.exec(text)!;
+    const [id, symbol, entered] = JSON.parse(decodeURIComponent(fragment!)) as unknown[];
+    expect([id, symbol, entered]).toEqual([1, 'SPX', Date.parse(first![3]!) / 1000]);
+  });
+});

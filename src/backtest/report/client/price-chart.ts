@@ -48,6 +48,29 @@ export function candleOf({ candles }: Level, seconds: number): number {
   );
 }
 
+/**
+ * The trade that the fragment of the address names, as JSON with the symbol instead of the index of
+ * the instrument, such as `#trade=[12,"SPX",…]`.
+ */
+export function tradeOfHash(
+  hash: string,
+  instruments: readonly { readonly symbol: string }[],
+): ShownTrade | undefined {
+  if (!hash.startsWith('#trade=')) return undefined;
+  let named: unknown;
+  try {
+    named = JSON.parse(decodeURIComponent(hash.slice('#trade='.length)));
+  } catch {
+    return undefined;
+  }
+  if (!Array.isArray(named) || named.length !== 8) return undefined;
+  const [id, symbol, ...numbers] = named as unknown[];
+  const index = instruments.findIndex((one) => one.symbol === symbol);
+  const all = [id, index, ...numbers];
+  const isTrade = index >= 0 && all.every((value) => Number.isFinite(value));
+  return isTrade ? (all as unknown as ShownTrade) : undefined;
+}
+
 /** Draws `#prices` with volume, indicators and trades, and connects what the reader can choose. */
 export function drawPrices(): void {
   const { chartOptions, newChart, paint, showReadings } = chartTools;
@@ -113,4 +136,7 @@ export function drawPrices(): void {
   }
   choose(0);
   connectTrades(showTrade);
+  const asked = tradeOfHash(location.hash, instruments);
+  // The page has its layout by the next frame.
+  if (asked !== undefined) requestAnimationFrame(() => showTrade(asked));
 }
