@@ -380,6 +380,11 @@ function rescaledRangeSlope(values: readonly number[]): number {
     const average = ranges.reduce((sum, x) => sum + x, 0) / ranges.length;
     if (ranges.length > 0) points.push([Math.log(length), Math.log(average)]);
   }
+  return slopeOf(points);
+}
+
+/** Slope of the line through the points with the least squares. */
+function slopeOf(points: readonly (readonly [number, number])[]): number {
   const [x, y] = [0, 1].map((i) => points.reduce((sum, p) => sum + p[i]!, 0) / points.length);
   const covariance = points.reduce((sum, p) => sum + (p[0] - x!) * (p[1] - y!), 0);
   return covariance / points.reduce((sum, p) => sum + (p[0] - x!) ** 2, 0);
@@ -401,6 +406,49 @@ describe('Kalman', () => {
     const levels = NILE.map((flow) => filter.next(flow));
     expect(levels.slice(0, 2).map((level) => level.toFixed(1))).toEqual(['1120.0', '1140.9']);
     expect(levels.at(-1)!.toFixed(2)).toBe('798.37');
+  });
+});
+
+describe('published results', () => {
+  test('Hurst has the exponent of the logistic map in the manual of pracma 2.4', () => {
+    const values = [0.1];
+    while (values.length < 1024) values.push(4 * values.at(-1)! * (1 - values.at(-1)!));
+    const indicator = new api.Hurst(1024);
+    let sum = 0;
+    indicator.next(sum);
+    for (const value of values) indicator.next((sum += value));
+    // `hurstexp` divides by the standard deviation of a sample, which raises each length by a known factor.
+    const lengths = Array.from({ length: 8 }, (_, halved) => 1024 / 2 ** halved);
+    const raised = slopeOf(lengths.map((n) => [Math.log(n), Math.log((n - 1) / n) / 2]));
+    expect((indicator.value + raised).toFixed(7)).toBe('0.5067766');
+  });
+
+  test('Pivots has the levels of MarketTechnicals.jl after 1970-01-02 of the S&P 500', () => {
+    const pivots = new api.Pivots();
+    pivots.next(0, 93.54, 91.79, 93);
+    pivots.next(86_400_000, 93.25, 92.53, 93.04);
+    const { pivot, r1, s1, r2, s2 } = pivots;
+    const published = [
+      92.77666666666669, 93.76333333333336, 92.01333333333336, 94.52666666666669, 91.02666666666669,
+    ];
+    for (const [at, level] of [pivot, r1, s1, r2, s2].entries()) {
+      expect(level).toBeCloseTo(published[at]!, 11);
+    }
+  });
+
+  test('PercentileRank has the ranks of scipy.stats.percentileofscore', () => {
+    const ranksOf = (values: readonly number[], period: number): number[] => {
+      const indicator = new api.PercentileRank(period);
+      return values.map((value) => indicator.next(value)).slice(period);
+    };
+    // The example of its manual for kind="weak".
+    expect(ranksOf([1, 2, 3, 3, 4, 3], 5)).toEqual([80]);
+    // By scipy 1.17.1.
+    const values = Array.from({ length: 30 }, (_, at) => (7 * at * at) % 11);
+    expect(ranksOf(values, 8)).toEqual([
+      75, 37.5, 50, 0, 62.5, 37.5, 87.5, 25, 100, 100, 25, 75, 37.5, 50, 0, 62.5, 37.5, 87.5, 25,
+      100, 100, 25,
+    ]);
   });
 });
 
