@@ -38,6 +38,10 @@ export function holdEquity(
   const share = initialCash / instruments.length;
   for (const { bars } of instruments) {
     const units = share / bars.close[0]!;
+    if (isSameColumn(bars.time, time)) {
+      for (let step = 0; step < time.length; step += 1) equity[step]! += units * bars.close[step]!;
+      continue;
+    }
     let next = 0;
     let value = share;
     for (let step = 0; step < time.length; step += 1) {
@@ -48,6 +52,11 @@ export function holdEquity(
     }
   }
   return equity;
+}
+
+/** Whether a run over one instrument has its times, up to the end of the run. */
+function isSameColumn(one: Float64Array, other: Float64Array): boolean {
+  return one.buffer === other.buffer && one.byteOffset === other.byteOffset;
 }
 
 /** Figures of a run against its benchmark, and the reasons for those that are undefined. */

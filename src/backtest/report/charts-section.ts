@@ -102,6 +102,12 @@ export function monthsSection({ time, equity, initialCash }: ReportInput['result
   </section>`;
 }
 
+/** `every` of a long column would take several times as long. */
+function areAboveZero(prices: Float64Array): boolean {
+  for (let at = 0; at < prices.length; at += 1) if (!(prices[at]! > 0)) return false;
+  return true;
+}
+
 export function pricesSection(
   charts: readonly PriceChart[],
   instruments: ReportInput['instruments'],
@@ -126,7 +132,7 @@ export function pricesSection(
       : nothing;
   const drawn = new Set(charts.map(({ symbol }) => symbol));
   const isLogarithmic = instruments.every(
-    ({ symbol, bars }) => !drawn.has(symbol) || bars.low.every((low) => low > 0),
+    ({ symbol, bars }) => !drawn.has(symbol) || areAboveZero(bars.low),
   );
   const hasShorts = charts.some(({ overview }) =>
     overview.markers.some(([, kind]) => kind === 'short'),

@@ -18,8 +18,9 @@ export function excursionOf(trade: Trade, bars: Bars): Excursion {
   const { side, entry_time, exit_time, entry_price, exit_price } = trade;
   let low = Math.min(entry_price, exit_price);
   let high = Math.max(entry_price, exit_price);
-  const end = firstAtLeast(bars.time, exit_time, 0);
-  for (let bar = firstAtLeast(bars.time, entry_time, 0); bar < end; bar += 1) {
+  const start = firstAtLeast(bars.time, entry_time, 0);
+  const end = firstAtLeast(bars.time, exit_time, start);
+  for (let bar = start; bar < end; bar += 1) {
     if (bars.low[bar]! < low) low = bars.low[bar]!;
     if (bars.high[bar]! > high) high = bars.high[bar]!;
   }

@@ -93,30 +93,28 @@ export function beginReport(input: ReportInput): (hashes: Summary['hashes']) => 
     instruments: charts,
   };
 
-  const sections = html`${heading(input, dateOnly)} ${keyFigures(input)} ${luckSection(summary)}
-    ${gatesSection(summary.gates)} ${findingsSection(summary.findings)}
-    <div class="columns">
-      <div>
-        ${equitySection(input, curve, deepest, dateOnly)} ${benchmarkSection(summary)}
-        ${monthsSection(result)} ${returnsSection(input)} ${drawdownsSection(input, dateOnly)}
-        ${pricesSection(charts, input.instruments)} ${tradeGroupsSection(input, dateOnly)}
-        ${tradesSection(input, charts, dateOnly)}
-      </div>
-      <div>
-        ${statisticsSection(summary, input.currency)} ${profileSection(summary)}
-        ${ordersSection(summary, input.currency)}
-      </div>
-    </div>`;
+  const top = html`${heading(input, dateOnly)} ${keyFigures(input)} ${luckSection(summary)}
+  ${gatesSection(summary.gates)} ${findingsSection(summary.findings)}`;
+  const left = html`<div>
+    ${equitySection(input, curve, deepest, dateOnly)} ${benchmarkSection(summary)}
+    ${monthsSection(result)} ${returnsSection(input)} ${drawdownsSection(input, dateOnly)}
+    ${pricesSection(charts, input.instruments)} ${tradeGroupsSection(input, dateOnly)}
+    ${tradesSection(input, charts, dateOnly)}
+  </div>`;
+  const right = html`${statisticsSection(summary, input.currency)} ${profileSection(summary)}
+  ${ordersSection(summary, input.currency)}`;
   const json = embeddedJson(data);
 
   return (hashes) =>
     renderPage({
       title: `${summary.bot.name} · backtest`,
       body: html`<main>
-    ${sections} ${provenanceSection(summary, hashes)}
-      </div>
-    </div>
-  </main>`,
+        ${top}
+        <div class="columns">
+          ${left}
+          <div>${right} ${provenanceSection(summary, hashes)}</div>
+        </div>
+      </main>`,
       data: json,
       scripts: [switchTheme, sortTables, drawEquity, drawPrices],
       functions: PRICE_CHART_FUNCTIONS,

@@ -1,3 +1,4 @@
+import { firstAtLeast } from '../../base/sorted.ts';
 import type { Trade } from '../../engine/round-trip.ts';
 import type { EntryBars } from '../../engine/series/clock.ts';
 import type { Bars } from '../../market/bars.ts';
@@ -259,7 +260,7 @@ export function monthlyReturns(
     const year = date.getUTCFullYear();
     const month = date.getUTCMonth();
     const nextMonth = Date.UTC(year, month + 1);
-    while (step < time.length && time[step]! < nextMonth) step++;
+    step = firstAtLeast(time, nextMonth, step);
     const end = equity[step - 1]!;
 
     if (years.at(-1)?.year !== year) {

@@ -2,6 +2,7 @@ import { firstAtLeast } from '../../base/sorted.ts';
 import type { Trade } from '../../engine/round-trip.ts';
 import type { EntryBars } from '../../engine/series/clock.ts';
 import type { Bars } from '../../market/bars.ts';
+import { bySize } from './largest-trades.ts';
 import { type Candles, type Marker, roundForPage } from './series.ts';
 
 /** Consecutive bars of an instrument, from `from` to before `to`. */
@@ -44,7 +45,7 @@ export function chooseSingleBars(
     ]),
   );
   let left = most;
-  for (const trade of closed.toSorted((a, b) => Math.abs(b.pnl) - Math.abs(a.pnl))) {
+  for (const trade of bySize(closed)) {
     if (left < most / 100) break;
     const found = chosen.get(trade.symbol);
     if (found === undefined) continue;
@@ -124,14 +125,18 @@ export function singleMarkers(
   closed: readonly Trade[],
   open: readonly Trade[],
 ): Marker[] {
-  const indexes = new Map(candles.time.map((time, index) => [time * 1000, index]));
+  const times = Float64Array.from(candles.time, (time) => time * 1000);
+  const indexOf = (time: number): number | undefined => {
+    const index = firstAtLeast(times, time, 0);
+    return times[index] === time ? index : undefined;
+  };
   const markers: Marker[] = [];
   for (const { side, entry_time } of [...closed, ...open]) {
-    const entry = indexes.get(entry_time);
+    const entry = indexOf(entry_time);
     if (entry !== undefined) markers.push([entry, side, 1]);
   }
   for (const { exit_time, pnl } of closed) {
-    const exit = indexes.get(exit_time);
+    const exit = indexOf(exit_time);
     if (exit !== undefined) markers.push([exit, pnl > 0 ? 'gain' : 'loss', 1, roundForPage(pnl)]);
   }
   return markers.toSorted(([a], [b]) => a - b);

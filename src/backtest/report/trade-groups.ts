@@ -18,18 +18,27 @@ export function groupTrades(
   nameOf: (trade: Trade) => string | undefined,
   names?: readonly string[],
 ): TradeGroup[] {
-  const groups = Map.groupBy(trades, nameOf);
-  const all = [...groups].flatMap(([name, own]) => {
-    if (name === undefined) return [];
-    const wins = own.filter(({ pnl }) => pnl > 0).length;
-    return {
-      name,
-      count: own.length,
-      winRate: wins / own.length,
-      pnl: own.reduce((sum, { pnl }) => sum + pnl, 0),
-      averageReturn: own.reduce((sum, trade) => sum + trade.return, 0) / own.length,
-    };
-  });
+  const groups = new Map<string, { count: number; wins: number; pnl: number; returns: number }>();
+  for (const trade of trades) {
+    const name = nameOf(trade);
+    if (name === undefined) continue;
+    let group = groups.get(name);
+    if (group === undefined) {
+      group = { count: 0, wins: 0, pnl: 0, returns: 0 };
+      groups.set(name, group);
+    }
+    group.count += 1;
+    if (trade.pnl > 0) group.wins += 1;
+    group.pnl += trade.pnl;
+    group.returns += trade.return;
+  }
+  const all = [...groups].map(([name, { count, wins, pnl, returns }]): TradeGroup => ({
+    name,
+    count,
+    winRate: wins / count,
+    pnl,
+    averageReturn: returns / count,
+  }));
   return names === undefined
     ? all.toSorted((a, b) => b.count - a.count)
     : all.toSorted((a, b) => names.indexOf(a.name) - names.indexOf(b.name));

@@ -10,6 +10,7 @@ import {
 } from '../../base/format.ts';
 import { type Child, html, type Html, nothing } from '../../base/html.ts';
 import type { ReportInput } from './input.ts';
+import { largestTrades } from './largest-trades.ts';
 import { type Column, sortableTable } from './render-report.ts';
 import { roundForPage } from './series.ts';
 import { PRINTED_ROWS } from '../../base/report-style.ts';
@@ -56,9 +57,7 @@ function tradeRows(trades: readonly Trade[], openTrades: readonly Trade[]): Row[
   const closed =
     trades.length + open.length <= MAX_TRADE_ROWS
       ? trades
-      : trades
-          .toSorted((a, b) => Math.abs(b.pnl) - Math.abs(a.pnl))
-          .slice(0, Math.max(0, MAX_TRADE_ROWS - open.length));
+      : largestTrades(trades, Math.max(0, MAX_TRADE_ROWS - open.length));
   return [...closed.map((trade) => ({ ...trade, isOpen: false })), ...open]
     .slice(0, MAX_TRADE_ROWS)
     .toSorted((a, b) => a.id - b.id);
