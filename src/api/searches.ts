@@ -95,7 +95,7 @@ export const openSearch = defineRoute({
   operationId: 'openSearch',
   summary: 'Start a search for parameters, or resume it',
   description:
-    'Workers run the trials of a search in shards. The client chooses the trials, and collects their results. Opening a search again returns the one that the same caller left.',
+    'Workers run the trials of a search in shards. The client chooses the trials, and collects their results. Opening a search again returns the one that the same caller left. An administrator has at most 20 searches, each with at most 4,096 shards whose results the client has not received.',
   request: {
     body: jsonBody(NewSearch, {
       sweep: {
@@ -128,6 +128,7 @@ export const deleteSearch = defineRoute({
   operationId: 'deleteSearch',
   summary: 'Cancel a search, and delete its results',
   request: { params: searchPath },
+  description: 'Only the owner and tokens with the scope `admin` may cancel a search.',
   responses: { 204: { description: 'Its workers stop within seconds.' } },
   errors: ['not_found'],
 });
@@ -139,7 +140,7 @@ export const storeInput = defineRoute({
   operationId: 'storeInput',
   summary: 'Store a part of the input of shards',
   description:
-    'An input holds the bars, the strategy and the settings of trials. Its parts, joined in their order, are compressed by gzip.',
+    'An input holds the bars, the strategy and the settings of trials. Its parts, joined in their order, are compressed by gzip. The inputs of all searches of an administrator have at most 16,384 parts.',
   request: {
     params: z.strictObject({
       ...searchPath.shape,
@@ -150,14 +151,14 @@ export const storeInput = defineRoute({
       z
         .strictObject({
           parts: z.int().min(1).max(10_000).describe('Number of parts of the input.'),
-          data: z.base64().max(512 * 1024),
+          data: z.base64().max(256 * 1024),
         })
         .openapi('InputPart'),
       { part: { parts: 1, data: 'AAAA' } },
     ),
   },
   responses: { 204: { description: 'The part is stored.' } },
-  errors: ['not_found'],
+  errors: ['conflict', 'not_found'],
 });
 
 export const queueShards = defineRoute({

@@ -21,6 +21,7 @@ const GROUPS = [
   'knowledge',
   'risk',
   'tasks',
+  'searches',
   'identity',
   'license',
   'daemon',

@@ -37,15 +37,17 @@ export function addSearches(app: App, services: Services): void {
     return c.json({ items }, 200);
   });
   app.openapi(api.deleteSearch, async (c) => {
-    await deleteSearch(tasks, c.req.valid('param').search_id);
+    const isAdmin = c.var.caller!.scopes.has('admin');
+    const owner = isAdmin ? undefined : actorOf(c);
+    await deleteSearch(tasks, c.req.valid('param').search_id, owner);
     return c.body(null, 204);
   });
   app.openapi(api.storeInput, async (c) => {
-    await storePart(tasks, { ...c.req.valid('param'), ...c.req.valid('json') });
+    await storePart(tasks, actorOf(c), { ...c.req.valid('param'), ...c.req.valid('json') });
     return c.body(null, 204);
   });
   app.openapi(api.queueShards, async (c) => {
-    await queueShards(tasks, c.req.valid('param').search_id, c.req.valid('json'));
+    await queueShards(tasks, actorOf(c), c.req.valid('param').search_id, c.req.valid('json'));
     tasks.wake();
     return c.body(null, 204);
   });

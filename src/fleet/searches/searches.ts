@@ -4,6 +4,7 @@ import { ServiceError } from '../../base/errors.ts';
 import { DAY } from '../../base/durations.ts';
 import { packageVersion } from '../../base/package-version.ts';
 import type { EncodedInput } from '../../backtest/shards/search-input.ts';
+import { requireRoomForParts, requireRoomForSearch } from './search-quotas.ts';
 import type { CodeLimits } from '../../trading/sandbox/hosted-run.ts';
 import type { Storage } from '../../storage/storage.ts';
 import type { Db, SearchesTable } from '../../storage/tables.ts';
@@ -36,8 +37,8 @@ export interface NewSearch {
 
 /**
  * Creates a search, or returns the one that an interrupted command of the same caller left.
- * @throws ServiceError `conflict` for another version of the package; `not_allowed` for custom code where
- *   it is off
+ * @throws ServiceError `conflict` for another version of the package or too many searches; `not_allowed`
+ *   for custom code where it is off
  */
 export async function openSearch(
   { storage, clock, customCode }: SearchService,
@@ -66,9 +67,10 @@ export async function openSearch(
       .where('created_by', '=', by)
       .executeTakeFirst();
     if (found !== undefined) {
-      await touch(tx, found.search_id, now);
+      await touch(tx, found.search_id, by, now);
       return found;
     }
+    await requireRoomForSearch(tx, by);
     const search_id = uuidv7({ msecs: now });
     const times = { created_at: now, used_at: now };
     await tx
@@ -94,14 +96,35 @@ export function codeIsOff(): ServiceError {
   });
 }
 
-/** @throws ServiceError `not_found` */
-export async function touch(tx: Db, search_id: string, now: number): Promise<void> {
-  const { numUpdatedRows } = await tx
+/**
+ * Records a request of the owner of a search.
+ * @throws ServiceError `not_found`; `not_allowed` for the search of another administrator
+ */
+export async function touch(tx: Db, search_id: string, by: string, now: number): Promise<void> {
+  await requireOwner(tx, search_id, by);
+  await tx
     .updateTable('searches')
     .set({ used_at: now })
     .where('search_id', '=', search_id)
+    .execute();
+}
+
+async function requireOwner(tx: Db, search_id: string, by: string): Promise<void> {
+  const search = await tx
+    .selectFrom('searches')
+    .select('created_by')
+    .where('search_id', '=', search_id)
     .executeTakeFirst();
-  if (numUpdatedRows === 0n) throw unknownSearch(search_id);
+  if (search === undefined) throw unknownSearch(search_id);
+  if (search.created_by === by) return;
+  throw new ServiceError(
+    'not_allowed',
+    `the search ${search_id} belongs to another administrator`,
+    {
+      reason: 'not_owner',
+      remedy: 'Ask its owner, or cancel it with a token that has the scope admin.',
+    },
+  );
 }
 
 /** @throws ServiceError `not_found` */
@@ -151,10 +174,20 @@ export async function listSearches(db: Db): Promise<SearchProgress[]> {
   });
 }
 
-/** Deletes a search. Its workers stop at their next heartbeat. */
-export async function deleteSearch({ storage }: SearchService, search_id: string): Promise<void> {
+/**
+ * Deletes a search. Its workers stop at their next heartbeat.
+ *
+ * @param owner required owner of the search; undefined if any caller may delete it
+ * @throws ServiceError `not_found`; `not_allowed` for the search of another administrator
+ */
+export async function deleteSearch(
+  { storage }: SearchService,
+  search_id: string,
+  owner: string | undefined,
+): Promise<void> {
   await storage.write(async (tx) => {
-    await refuseUnknownSearch(tx, search_id);
+    if (owner === undefined) await refuseUnknownSearch(tx, search_id);
+    else await requireOwner(tx, search_id, owner);
     await drop(tx, [search_id]);
   }, SEARCH_WRITE);
 }
@@ -189,10 +222,32 @@ export interface InputPart {
   readonly data: string;
 }
 
-/** Stores a part of an input, once. @throws ServiceError `not_found` */
-export async function storePart({ storage, clock }: SearchService, part: InputPart): Promise<void> {
+/**
+ * Stores a part of an input, once.
+ * @throws ServiceError as `touch`; `conflict` for a wrong number of parts, or too many
+ */
+export async function storePart(
+  { storage, clock }: SearchService,
+  by: string,
+  part: InputPart,
+): Promise<void> {
+  const { search_id, digest, parts, place } = part;
   await storage.write(async (tx) => {
-    await touch(tx, part.search_id, clock());
+    await touch(tx, search_id, by, clock());
+    const stored = await tx
+      .selectFrom('search_inputs')
+      .select('parts')
+      .where('search_id', '=', search_id)
+      .where('digest', '=', digest)
+      .limit(1)
+      .executeTakeFirst();
+    if (place >= parts || (stored !== undefined && stored.parts !== parts)) {
+      throw new ServiceError('conflict', `the input ${digest} does not have ${parts} parts`, {
+        reason: 'other_parts',
+        remedy: 'Send the same number of parts with each part, and number them from 0.',
+      });
+    }
+    if (stored === undefined) await requireRoomForParts(tx, by, parts);
     await tx
       .insertInto('search_inputs')
       .values(part)

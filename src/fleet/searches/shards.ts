@@ -4,6 +4,7 @@ import { ServiceError } from '../../base/errors.ts';
 import { packageVersion } from '../../base/package-version.ts';
 import type { Shard } from '../../backtest/shards/shard.ts';
 import type { Db, SearchShardsTable } from '../../storage/tables.ts';
+import { requireFewShards } from './search-quotas.ts';
 import { hasInput, SEARCH_WRITE, touch, type SearchService } from './searches.ts';
 
 /** Attempts at a shard before it fails because its workers died. */
@@ -19,16 +20,17 @@ export interface NewShards {
  * Queues shards, and deletes those that the client has received. Shards that have succeeded, wait or run
  * stay as they are; failed ones run again.
  *
- * @throws ServiceError `not_found` for an unknown search; `conflict` without the input of a shard
+ * @throws ServiceError as `touch`; `conflict` without the input of a shard, or for too many shards
  */
 export async function queueShards(
   { storage, clock }: SearchService,
+  by: string,
   search_id: string,
   { shards, received }: NewShards,
 ): Promise<void> {
   const now = clock();
   await storage.write(async (tx) => {
-    await touch(tx, search_id, now);
+    await touch(tx, search_id, by, now);
     await tx
       .deleteFrom('search_shards')
       .where('search_id', '=', search_id)
@@ -63,6 +65,7 @@ export async function queueShards(
         )
         .execute();
     }
+    await requireFewShards(tx, search_id);
   }, SEARCH_WRITE);
 }
 
