@@ -1,6 +1,5 @@
 import type { CheckCode } from '../../src/doctor/run-checks.ts';
-import { TOKENS_CHECK } from '../../src/doctor/checks/tokens.ts';
-import { CHECKS } from '../../src/doctor/examine.ts';
+import { ADMINISTRATOR_CHECKS, CHECKS } from '../../src/doctor/examine.ts';
 import { blocks, code, table } from './markdown.ts';
 import type { Page } from './page.ts';
 
@@ -26,6 +25,7 @@ const SUBJECTS: Readonly<Record<CheckCode, string>> = {
   service_unit: 'unit of systemd or launchd',
   versions: 'versions of command and daemon',
   tokens: 'tokens that issue leases without limits (`--server`)',
+  database_size: 'size and growth of the database of the server (`--server`)',
 };
 
 /** Every check of `doctor`. */
@@ -35,7 +35,7 @@ export function doctorPage(): Page {
     'The codes are stable, so that scripts and monitoring can use them. A check is skipped if one of the checks that it needs fails. `doctor --json` prints for each check its status, summary, evidence and remedy.',
     table(
       ['check', 'subject', 'needs'],
-      [...CHECKS, TOKENS_CHECK].map((check) => [
+      [...CHECKS, ...ADMINISTRATOR_CHECKS].map((check) => [
         code(check.code),
         SUBJECTS[check.code],
         (check.needs ?? []).map(code).join(', '),

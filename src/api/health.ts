@@ -1,5 +1,6 @@
 import { z } from '@hono/zod-openapi';
-import { administrator, defineRoute, jsonResponse, PUBLIC } from './http.ts';
+import { ANY_ADMINISTRATOR } from './administrators.ts';
+import { administrator, defineRoute, jsonResponse, PUBLIC, time } from './http.ts';
 
 const Health = z.strictObject({ status: z.literal('ok') }).openapi('Health');
 
@@ -67,6 +68,41 @@ export const getMetrics = defineRoute({
       content: { 'text/plain': { schema: z.string() } },
     },
   },
+});
+
+const Sizes = z
+  .strictObject({
+    database_bytes: z.int(),
+    measured_at: time
+      .nullable()
+      .describe('When the tables were measured, which the server does hourly; null before.'),
+    tables: z
+      .array(
+        z.strictObject({
+          table: z.string(),
+          bytes: z.int().describe('With its indexes.'),
+          bytes_per_day: z
+            .number()
+            .nullable()
+            .describe('Average growth of the last 30 days; null during the first day.'),
+        }),
+      )
+      .describe('Tables of at least 1 MiB, largest first.'),
+    events: z.strictObject({
+      database: z.int(),
+      archived: z.int(),
+    }),
+  })
+  .openapi('Sizes');
+
+export const getSizes = defineRoute({
+  method: 'get',
+  path: '/sizes',
+  operationId: 'getSizes',
+  summary: 'Show the size and the growth of the database',
+  tags: ['Server'],
+  security: ANY_ADMINISTRATOR,
+  responses: { 200: jsonResponse('Sizes and growth.', Sizes) },
 });
 
 export const getOpenApi = defineRoute({

@@ -23,7 +23,8 @@ export type CheckCode =
   | 'schedule'
   | 'service_unit'
   | 'versions'
-  | 'tokens';
+  | 'tokens'
+  | 'database_size';
 
 export type CheckStatus = 'ok' | 'warn' | 'fail' | 'skip';
 

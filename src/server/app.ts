@@ -43,7 +43,7 @@ import { addComplianceTests } from './compliance-tests.ts';
 import { addDeployments } from './deployments.ts';
 import { addDevices } from './devices.ts';
 import { addHalts } from './halts.ts';
-import { addHealth, addMetrics } from './health.ts';
+import { addHealth, addMetrics, addSizes } from './health.ts';
 import { invalidRequest } from './invalid-request.ts';
 import { refuseJsonFaults } from './json-faults.ts';
 import { addKeys } from './keys.ts';
@@ -96,6 +96,7 @@ const ROUTES: readonly ((app: App, services: Services) => void)[] = [
   addResearch,
   addRunners,
   addSearches,
+  addSizes,
   addTasks,
   addTrials,
   addValidationReports,

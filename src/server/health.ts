@@ -1,8 +1,10 @@
-import { getHealth, getMetrics, getReadiness } from '../api/health.ts';
+import { getHealth, getMetrics, getReadiness, getSizes } from '../api/health.ts';
 import type { ServiceError } from '../base/errors.ts';
 import type { Identity } from '../identity/context.ts';
 import { usableSigner } from '../identity/signing-keys.ts';
 import { expiryWarnings, SIGN_COMMAND } from '../identity/published-trust.ts';
+import { databaseSize } from '../storage/database-size.ts';
+import { countEvents, readSizes } from '../storage/table-sizes.ts';
 import { tradingHold } from '../storage/database-identity.ts';
 import { asServiceError } from './service-error.ts';
 import type { App, Services } from './services.ts';
@@ -79,4 +81,24 @@ export function addMetrics(app: App, { metrics }: Services): void {
   app.openapi(getMetrics, async (c) =>
     c.text(await metrics.text(), 200, { 'Content-Type': metrics.contentType }),
   );
+}
+
+export function addSizes(app: App, { identity: { storage } }: Services): void {
+  app.openapi(getSizes, async (c) => {
+    const sizes = await readSizes(storage.read);
+    const measured = sizes[0]?.measured_at;
+    return c.json(
+      {
+        database_bytes: (await databaseSize(storage)).total,
+        measured_at: measured === undefined ? null : new Date(measured).toISOString(),
+        tables: sizes.map(({ name: table, bytes, bytes_per_day }) => ({
+          table,
+          bytes,
+          bytes_per_day,
+        })),
+        events: await countEvents(storage.read),
+      },
+      200,
+    );
+  });
 }

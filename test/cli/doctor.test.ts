@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { getCACertificates, setDefaultCACertificates } from 'node:tls';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
 import { daemonFiles } from '../../daemon/daemon-files.ts';
+import { DAY } from '../../src/base/durations.ts';
 import { holdLock } from '../../src/base/file-lock.ts';
 import type { CheckResult } from '../../src/doctor/run-checks.ts';
 import { examine } from '../../src/doctor/examine.ts';
@@ -124,6 +125,35 @@ test('--server names the tokens that could issue leases for every installation a
   });
   expect(nobody.stdout).toMatch(/^fail +tokens +.*\n +→ .*service-local login/m);
   expect(await look(admin, '--offline')).toMatchObject({ code: 2 });
+});
+
+test('--server shows how large the database is, and which tables grow', async () => {
+  const { storage } = issuer.world.identity;
+  const person = await issuer.world.newPerson();
+  const env = {
+    SERVICE_LOCAL_HOME: join(directory, 'home'),
+    SERVICE_LOCAL_SERVER_URL: issuer.url,
+    SERVICE_LOCAL_TOKEN: await person.token('admin'),
+  };
+  const sizeLine = async (): Promise<string> => {
+    const { stdout } = await inProcess(['doctor', '--server'], { env });
+    return /^ok +database_size +(.*)$/m.exec(stdout)![1]!;
+  };
+  expect(await sizeLine()).toMatch(
+    /^the database has [\d.]+ MiB and has not been measured for a day, so that its growth is unknown; \d+ events? in it, and 0 archived$/,
+  );
+  const first = { name: 'bot_events', day: 1, bytes: 30 * 2 ** 20, measured_at: DAY };
+  const later = { ...first, day: 3, bytes: 90 * 2 ** 20, measured_at: 3 * DAY };
+  await storage.write((tx) => tx.insertInto('size_samples').values([first, later]).execute());
+  expect(await sizeLine()).toContain('grows by 30 MiB a day, bot_events by 30 MiB; ');
+  const { stdout } = await inProcess(['doctor', '--server', '--json'], { env });
+  const { checks } = JSON.parse(stdout) as { checks: CheckResult[] };
+  expect(checks.find(({ code }) => code === 'database_size')).toMatchObject({
+    status: 'ok',
+    evidence: {
+      tables: [{ table: 'bot_events', bytes: 90 * 2 ** 20, bytes_per_day: 30 * 2 ** 20 }],
+    },
+  });
 });
 
 test('prints failures last with their remedies, and repairs a truncated lease', async () => {
