@@ -18,6 +18,11 @@ test('each part that exists once has an effect, a time, an action and an existin
   }
 });
 
+test('after a restore, the archived events are verified', () => {
+  const restore = page.split('### Restore to a point in time')[1]!.split('###')[0]!;
+  expect(restore).toContain('service-local events verify');
+});
+
 test('each rule that the page names exists', () => {
   const rules = readFileSync(join(root, 'examples/monitoring/alerts.yaml'), 'utf8');
   const named = [...page.matchAll(/rules? `(\w+)`(?: and `(\w+)`)?/g)].flatMap(([, ...names]) =>
