@@ -38,9 +38,9 @@ async function eventBytes({ read, kind }: Storage): Promise<number> {
   const names = sql.join(tables);
   const query =
     kind === 'sqlite'
-      ? sql<{ readonly bytes: number }>`select sum(pgsize) as bytes from dbstat
+      ? sql<{ readonly bytes: number | string }>`select sum(pgsize) as bytes from dbstat
           where name in (select name from sqlite_schema where tbl_name in (${names}))`
-      : sql<{ readonly bytes: number }>`select sum(pg_total_relation_size(oid)) as bytes
+      : sql<{ readonly bytes: number | string }>`select sum(pg_total_relation_size(oid)) as bytes
           from pg_class where relkind = 'r' and relname in (${names})`;
   return Number((await query.execute(read)).rows[0]!.bytes);
 }
