@@ -58,6 +58,7 @@ export async function writeRun(
     drawdown: tables.drawdown,
     instruments,
     indicators,
+    calendar: job.config.calendar,
     currency,
     benchmark: benchmark.equity,
     exitReasons: tables.exitReasons,

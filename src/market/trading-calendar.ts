@@ -36,6 +36,11 @@ export class TradingCalendar {
     return session;
   }
 
+  /** IANA name. */
+  get timeZone(): string {
+    return EXCHANGES[this.name].timeZone;
+  }
+
   /** Midnight UTC of the date of the first session. */
   get start(): number {
     return this.#sessions[0]!.date;

@@ -1,13 +1,15 @@
 import { formatCount, formatMoney, formatPercent, formatSpan } from '../../base/format.ts';
 import { html, type Html, nothing } from '../../base/html.ts';
 import type { Trade } from '../../engine/round-trip.ts';
+import { calendarOf } from '../../market/trading-calendar.ts';
 import { EXIT_REASONS } from './exit-reasons.ts';
 import { excursionOf, type Excursion } from './excursions.ts';
 import type { ReportInput } from './input.ts';
+import { localTimes } from './local-time.ts';
 import { svgChart, tickPercent, valueAxis } from './svg-chart.ts';
 import { groupTrades, type TradeGroup } from './trade-groups.ts';
 
-const WEEKDAYS = ['Sunday', 'Monday', 'Tuesday', 'Wednesday', 'Thursday', 'Friday', 'Saturday'];
+const WEEKDAYS = ['Monday', 'Tuesday', 'Wednesday', 'Thursday', 'Friday', 'Saturday', 'Sunday'];
 const HOURS = Array.from({ length: 24 }, (_, hour) => `${String(hour).padStart(2, '0')}:00`);
 const MAX_GROUPS = 50;
 
@@ -20,9 +22,12 @@ export function tradeGroupsSection(input: ReportInput, dateOnly: boolean): Html 
     const reason = exitReasons?.get(id);
     return reason && EXIT_REASONS[reason];
   };
-  const weekdayOf = (trade: Trade): string => WEEKDAYS[new Date(trade.entry_time).getUTCDay()]!;
-  const hourOf = (trade: Trade): string => HOURS[new Date(trade.entry_time).getUTCHours()]!;
-  const [sunday, ...others] = WEEKDAYS;
+  // A daily bar begins at midnight UTC of its date at the exchange.
+  const zone = dateOnly ? undefined : calendarOf(input.calendar)?.timeZone;
+  const localTime = localTimes(zone ?? 'UTC');
+  const weekdayOf = (trade: Trade): string => localTime(trade.entry_time).weekday;
+  const hourOf = (trade: Trade): string => localTime(trade.entry_time).hour;
+  const where = zone?.replaceAll('_', ' ') ?? 'UTC';
   const tables = [
     groupTable('Exit reason', groupTrades(trades, reasonOf)),
     groupTable(
@@ -33,8 +38,8 @@ export function tradeGroupsSection(input: ReportInput, dateOnly: boolean): Html 
       'Side',
       groupTrades(trades, ({ side }) => side, ['long', 'short']),
     ),
-    groupTable('Weekday of entry, UTC', groupTrades(trades, weekdayOf, [...others, sunday!])),
-    dateOnly ? nothing : groupTable('Hour of entry, UTC', groupTrades(trades, hourOf, HOURS)),
+    groupTable(`Weekday of entry, ${where}`, groupTrades(trades, weekdayOf, WEEKDAYS)),
+    dateOnly ? nothing : groupTable(`Hour of entry, ${where}`, groupTrades(trades, hourOf, HOURS)),
   ];
   return html`<section aria-labelledby="trade-groups">
     <h2 id="trade-groups">Trades by group</h2>

@@ -38,6 +38,7 @@ export async function writeWalkForward(
     result,
     drawdown: tables.drawdown,
     instruments: tested.instruments,
+    calendar: job.config.calendar,
     currency: job.currency,
     benchmark: tests.benchmark.equity,
     exitReasons: tables.exitReasons,
