@@ -1,4 +1,5 @@
-import type { Bars } from '../market/bars.ts';
+import { firstAtLeast } from '../base/sorted.ts';
+import { sliceBars, type Bars } from '../market/bars.ts';
 import { curveStatistics, type Curve } from './curve-statistics.ts';
 import { momentsOf } from './deflated-sharpe.ts';
 import type { BenchmarkSeries } from './job.ts';
@@ -21,8 +22,15 @@ export function benchmarkOf(
   { time, initialCash }: Pick<Curve, 'time' | 'initialCash'>,
 ): Benchmark {
   const { instruments, benchmark: series } = job;
-  const equity = holdEquity(series === undefined ? instruments : [series], time, initialCash);
+  const held = series === undefined ? instruments : [{ bars: barsSince(series.bars, time[0]!) }];
+  const equity = holdEquity(held, time, initialCash);
   return { series, equity };
+}
+
+/** Bars from the last one at or before a time; a window of a walk-forward begins after its series. */
+function barsSince(bars: Bars, start: number): Bars {
+  const next = firstAtLeast(bars.time.subarray(0, bars.length), start + 1, 0);
+  return sliceBars(bars, Math.max(0, next - 1), bars.length);
 }
 
 /**

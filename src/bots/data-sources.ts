@@ -39,6 +39,16 @@ export function sourcesNamed({ value }: SourceDocument, directory: string): Data
   );
 }
 
+/** The file or dataset of the benchmark; none for a symbol of the bot. */
+export function benchmarkNamed({ value }: SourceDocument, directory: string): DataSource[] {
+  const { universe, data } = fieldsOf(fieldsOf(value).spec);
+  const { benchmark } = fieldsOf(data);
+  const isFile = typeof benchmark === 'string' && benchmark !== '';
+  if (!isFile || listOf(fieldsOf(universe).symbols).includes(benchmark)) return [];
+  const address = addressOf(benchmark, directory);
+  return [{ symbol: 'benchmark', at: ['spec', 'data', 'benchmark'], address }];
+}
+
 export function dataFiles(spec: BotSpec, directory: string): Record<string, string> {
   const { universe, data } = spec.spec;
   const sources = universe.symbols.map((symbol): [string, string] => [

@@ -157,7 +157,8 @@ export function invalidSpec(problems: readonly Problem[], isText: boolean): Serv
 /** Problems that only a server reports. The spec may have other problems. */
 export function hostedProblems(document: SourceDocument): Problem[] {
   const { metadata, spec } = fieldsOf(document.value);
-  const { source, sources } = fieldsOf(fieldsOf(spec).data);
+  const { data, universe } = fieldsOf(spec);
+  const { source, sources, benchmark } = fieldsOf(data);
   const files = Object.entries(fieldsOf(sources)).map(
     ([symbol, file]) => [['spec', 'data', 'sources', symbol], file] as const,
   );
@@ -165,6 +166,9 @@ export function hostedProblems(document: SourceDocument): Problem[] {
     [['metadata', 'slug'], fieldsOf(metadata).slug, SLUG],
     [['spec', 'data', 'source'], source, DATA],
     ...files.map(([at, file]) => [at, file, DATA] as const),
+    ...(listOf(fieldsOf(universe).symbols).includes(benchmark)
+      ? []
+      : [[['spec', 'data', 'benchmark'], benchmark, DATA] as const]),
   ];
   return texts.flatMap(([at, value, { accepts, code, message }]) =>
     typeof value !== 'string' || accepts(value) ? [] : [document.problem(at, { code, message })],

@@ -1,5 +1,6 @@
 import { inspect } from 'node:util';
 import { z } from 'zod';
+import { PROFILES, type Profile } from '../backtest/profiles.ts';
 import type { SearchMethod } from '../backtest/search/search-method.ts';
 import { SAMPLING_DEFAULTS } from '../backtest/search/search-method.ts';
 import { closest } from '../base/closest.ts';
@@ -32,6 +33,14 @@ export interface BotOptions {
 export interface BacktestOptions extends BotOptions {
   /** Parameters of the strategy, which override the spec. */
   readonly params?: Readonly<Record<string, ParamValue>> | undefined;
+  /** Series to compare with: a symbol of the bot, a file or `catalog://NAME`; overrides the spec. */
+  readonly benchmark?: string | undefined;
+  /** Includes the holdout in the run, and records that it was opened. */
+  readonly openHoldout?: boolean | undefined;
+  /** Gates in addition to those of the spec, such as `sharpe>=0.5`; `summary.gates` has the results. */
+  readonly assert?: readonly string[] | undefined;
+  /** Also computes figures by the conventions of another library, in `summary.profile`. */
+  readonly profile?: Profile | undefined;
   /** Directory for the result files, such as `equity.parquet`; by default, none are written. */
   readonly out?: string | undefined;
 }
@@ -68,6 +77,8 @@ export interface SearchOptions extends BotOptions {
 
 /** Options of `sweep`. */
 export interface SweepOptions extends SearchOptions {
+  /** Directory for the result files, and for the trials from which the sweep resumes. */
+  readonly out?: string | undefined;
   /** Called with the number of finished trials and the total number. */
   readonly onProgress?: ((done: number, total: number) => void) | undefined;
 }
@@ -82,8 +93,6 @@ export interface WalkForwardOptions extends SweepOptions {
   readonly embargo?: string | undefined;
   /** Whether every training window begins at the first bar; by default, all have the length `train`. */
   readonly anchored?: boolean | undefined;
-  /** Directory for the result files, and for the trials from which an analysis resumes. */
-  readonly out?: string | undefined;
 }
 
 /** Options of `robustness`. */
@@ -171,11 +180,21 @@ const SEARCH = {
   workers: whole('a whole number of threads from 1 to 1024', 1, 1024).optional(),
 } satisfies Shape<SearchOptions>;
 
-const SWEEP = { ...SEARCH, onProgress: callback.optional() } satisfies Shape<SweepOptions>;
+const SWEEP = {
+  ...SEARCH,
+  out: path.optional(),
+  onProgress: callback.optional(),
+} satisfies Shape<SweepOptions>;
+
+const GATE = 'a gate, such as sharpe>=0.5';
 
 export const backtestOptions = z.strictObject({
   ...BOT,
   params: z.record(z.string(), paramValue, 'an object with a value for each parameter').optional(),
+  benchmark: text('a symbol of the bot, the path of a file, or catalog://NAME').optional(),
+  openHoldout: flag.optional(),
+  assert: z.array(text(GATE), 'a list of gates, such as sharpe>=0.5').optional(),
+  profile: z.enum(PROFILES, `one of ${PROFILES.join(', ')}`).optional(),
   out: path.optional(),
 } satisfies Shape<BacktestOptions>);
 
@@ -187,7 +206,6 @@ export const walkForwardOptions = z.strictObject({
   test: span,
   embargo: span.optional(),
   anchored: flag.optional(),
-  out: path.optional(),
 } satisfies Shape<WalkForwardOptions>);
 
 const { prune: _, ...UNPRUNED } = SEARCH;

@@ -9,12 +9,13 @@
  * Each function throws a `ServiceError` with the same `code` as its command: `usage` for a wrong option,
  * `invalid_spec` with all `problems` of a bot, `invalid_data`, `strategy_failed` and so on. After an abort,
  * it throws the reason of the signal instead, by default an `AbortError`. Finished trials remain in the
- * ledger. With `out`, `walkForward` and `robustness` save finished runs, and the same call resumes.
+ * ledger. With `out`, `sweep`, `walkForward` and `robustness` save finished runs, and the same call resumes.
  */
 import { availableParallelism, homedir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { backtest as runBacktest, type Outcome } from '../backtest/backtest.ts';
 import type { BacktestJob } from '../backtest/job.ts';
+import { parseAssertion } from '../backtest/gates.ts';
 import { bySeverity, trialsNotCounted } from '../backtest/findings.ts';
 import { countedRun } from '../backtest/ledger/counted-run.ts';
 import { CountedTrials } from '../backtest/ledger/counted-trials.ts';
@@ -32,6 +33,7 @@ import { parseConstraint, parseObjective, type Goal } from '../backtest/search/g
 import { planSearch, type SearchRequest } from '../backtest/search/plan-search.ts';
 import { runSearch } from '../backtest/search/run-search.ts';
 import { withTrialPool } from '../backtest/search/trial-pool.ts';
+import { finishSweep } from '../backtest/search/sweep-document.ts';
 import { sweepFindings } from '../backtest/search/sweep-findings.ts';
 import type { TrialMetrics } from '../backtest/search/trial-figures.ts';
 import type { StrategySource } from '../backtest/strategy-source.ts';
@@ -45,6 +47,7 @@ import {
 import { writeWalkForward } from '../backtest/windows/walk-forward-files.ts';
 import { walkForward as runWalkForward } from '../backtest/windows/walk-forward.ts';
 import { parseSpan } from '../base/calendar-span.ts';
+import { ServiceError } from '../base/errors.ts';
 import type { Trade } from '../engine/round-trip.ts';
 import {
   backtestOptions,
@@ -69,7 +72,7 @@ import { loadBot } from './load-bot.ts';
 import { signalsOver } from './models/signals.ts';
 import { prepare, strategySource } from './prepare.ts';
 
-export type { ServiceError } from '../base/errors.ts';
+export type { ServiceError };
 export type {
   BacktestOptions,
   BotOptions,
@@ -114,12 +117,12 @@ export async function backtest(
   options: BacktestOptions = {},
 ): Promise<BacktestResult> {
   checkOptions(backtestOptions, options);
-  const { params = {}, out, signal } = options;
+  const { params = {}, out, signal, profile } = options;
   const { job: prepared, timeoutMs, counted, withFaults } = await prepareBot(bot, options, params);
   if (out !== undefined) await prepareDirectory(out);
   const lock = counted.capture(prepared)([prepared]);
   const job: BacktestJob = { ...prepared, lock, holdout: counted.useHoldout(prepared) };
-  const run = () => runBacktest(job, { runId: 'library', timeoutMs, signal });
+  const run = () => runBacktest(job, { runId: 'library', profile, timeoutMs, signal });
   const outcome = await countedRun(job, counted, run, signal);
   const { result } = outcome;
   const summary = {
@@ -160,14 +163,22 @@ export async function sweep(bot: BotSource, options: SweepOptions): Promise<Swee
   );
   const search = planSearch(job, requestOf(options), timeoutMs);
   const { results, trials, goal } = search;
+  const directory = options.out === undefined ? undefined : resolve(options.out);
+  if (directory !== undefined) await prepareDirectory(directory);
+  const lockWith = counted.capture(job);
   const limits = limitsOf(options, memoryMb);
   await withTrialPool(source, limits, (pool) =>
     runSearch(search, pool, {
+      directory,
       signal: options.signal,
       count: (ended) => counted.record(job, 'sweep', ended),
       onProgress: (done) => options.onProgress?.(done, trials.capacity),
     }),
   );
+  if (directory !== undefined) {
+    const held = { ...job, lock: lockWith(results.inOrder()), holdout: counted.useHoldout(job) };
+    await finishSweep({ ...search, job: held }, directory);
+  }
   const ranking = results.ranking(goal);
   const ranked = results
     .take(ranking, ranking.order.length)
@@ -273,10 +284,11 @@ interface PreparedBot {
 
 async function prepareBot(
   bot: BotSource,
-  options: BotOptions,
+  options: BotOptions & Pick<BacktestOptions, 'assert' | 'benchmark' | 'openHoldout'>,
   params: Readonly<Record<string, ParamValue>>,
 ): Promise<PreparedBot> {
   const { from, to, holdout, directory = '.', timeoutSeconds = 30, memoryMb = 1024 } = options;
+  const { assert = [], benchmark, openHoldout } = options;
   options.signal?.throwIfAborted();
   const home =
     options.home ?? process.env['SERVICE_LOCAL_HOME'] ?? join(homedir(), '.service-local');
@@ -289,7 +301,17 @@ async function prepareBot(
     ownStrategies({ timeoutMs, memoryMb }).load,
     isFile ? undefined : writeContent(bot),
   );
-  const { job } = await prepare(loaded, { catalogueDir: join(home, 'catalogue'), assertions: [] });
+  if (openHoldout === true && loaded.spec.spec.data.holdout === undefined) {
+    throw new ServiceError('usage', 'option openHoldout is true, but the bot declares no holdout', {
+      remedy: 'Set data.holdout in the bot, or use the option holdout, for example 1y.',
+    });
+  }
+  const { job } = await prepare(loaded, {
+    catalogueDir: join(home, 'catalogue'),
+    assertions: assert.map((gate) => inOption('assert', () => parseAssertion(gate))),
+    benchmark: benchmark === undefined ? undefined : { name: benchmark, directory },
+    opensHoldout: openHoldout,
+  });
   const faults: Finding[] = [];
   const signals = await signalsOver(loaded.models, job.instruments, options.signal);
   return {

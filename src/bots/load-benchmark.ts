@@ -3,16 +3,17 @@ import type { BenchmarkSeries, JobInstrument } from '../backtest/job.ts';
 import { ServiceError } from '../base/errors.ts';
 import { firstAtLeast } from '../base/sorted.ts';
 import { sliceBars } from '../market/bars.ts';
+import { isCatalogued } from '../market/catalogue.ts';
 import { barsDigest } from '../market/digest.ts';
 import { loadDataset } from '../market/load-dataset.ts';
 import type { Bot } from './load-bot.ts';
+import type { PrepareOptions } from './prepare.ts';
 
-interface BenchmarkSource {
+export interface NamedBenchmark {
   /** As the user named it: a symbol of the bot, a file, or `catalog://NAME`. */
   readonly name: string;
   /** Base directory of a relative path. */
   readonly directory: string;
-  readonly catalogueDir: string;
 }
 
 /**
@@ -24,15 +25,15 @@ interface BenchmarkSource {
 export async function loadBenchmark(
   { spec }: Pick<Bot, 'spec'>,
   instruments: readonly JobInstrument[],
-  { name, directory, catalogueDir }: BenchmarkSource,
+  { name, directory }: NamedBenchmark,
+  { catalogueDir, load = loadDataset }: Pick<PrepareOptions, 'catalogueDir' | 'load'>,
 ): Promise<BenchmarkSeries> {
   const { universe, data } = spec.spec;
   const { timeframe, from, to } = data;
-  const source = name.startsWith('catalog://') ? name : resolve(directory, name);
+  const source = isCatalogued(name) ? name : resolve(directory, name);
   const own = instruments.find(({ symbol }) => symbol === name);
   const { bars } =
-    own ??
-    (await loadDataset({ source, catalogueDir, timeframe, calendar: universe.calendar, from, to }));
+    own ?? (await load({ source, catalogueDir, timeframe, calendar: universe.calendar, from, to }));
   const start = Math.min(...instruments.map((each) => each.bars.time[0]!));
   const end = Math.max(...instruments.map((each) => each.bars.time.at(-1)!));
   const first = Math.max(0, firstAtLeast(bars.time, start + 1, 0) - 1);

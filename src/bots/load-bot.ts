@@ -20,7 +20,14 @@ import {
   type Path,
   type SourceDocument,
 } from './document.ts';
-import { dataFiles, fileNear, missingData, sourcesNamed, type DataSource } from './data-sources.ts';
+import {
+  benchmarkNamed,
+  dataFiles,
+  fileNear,
+  missingData,
+  sourcesNamed,
+  type DataSource,
+} from './data-sources.ts';
 import { fieldsOf } from './fields.ts';
 import { invalidSpec, withChanges, type HostedSpec } from './hosted.ts';
 import { readModels, withDigests, type FileOf } from './model-checks.ts';
@@ -97,7 +104,9 @@ export function checkBot(
   const fileOf = modelFiles(directory);
   const own = checkOwnStrategy(document, directory, specFaults, load);
   const named = sourcesNamed(document, directory);
-  const missing = named.flatMap((source) => missingData(source, document));
+  const missing = [...named, ...benchmarkNamed(document, directory)].flatMap((source) =>
+    missingData(source, document),
+  );
   const models = readModels(document, fileOf, specFaults);
   const problems = inOrder(
     withoutEchoes([

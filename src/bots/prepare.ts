@@ -19,6 +19,7 @@ import { usesVolume } from './models/features.ts';
 import type { Model } from './models/model.ts';
 import { modelRuntime } from './models/runtime.ts';
 import { dataFiles } from './data-sources.ts';
+import { loadBenchmark, type NamedBenchmark } from './load-benchmark.ts';
 import type { Bot } from './load-bot.ts';
 import { engineConfig, type BotSpec } from './spec.ts';
 import { hasIndicators, historyNeedsOf } from './warm-up-need.ts';
@@ -27,6 +28,8 @@ export interface PrepareOptions {
   readonly catalogueDir: string;
   /** Gates that apply in addition to the spec's. */
   readonly assertions: readonly RunAssertion[];
+  /** Series to compare the run with, instead of the one that the spec names. */
+  readonly benchmark?: NamedBenchmark | undefined;
   /** Includes the period of `data.holdout` in the run. */
   readonly opensHoldout?: boolean | undefined;
   /** Replaces reading from disk, so that runs can share data. */
@@ -45,6 +48,19 @@ export interface Prepared {
  * @throws ServiceError `invalid_data`, `file_not_found`
  */
 export async function prepare(bot: Bot, options: PrepareOptions): Promise<Prepared> {
+  const { job, notes } = await prepareRun(bot, options);
+  const { benchmark } = bot.spec.spec.data;
+  const own =
+    benchmark === undefined
+      ? undefined
+      : { name: benchmark, directory: dirname(resolve(bot.file)) };
+  const named = options.benchmark ?? own;
+  if (named === undefined) return { job, notes };
+  const series = await loadBenchmark(bot, job.instruments, named, options);
+  return { job: { ...job, benchmark: series }, notes };
+}
+
+async function prepareRun(bot: Bot, options: PrepareOptions): Promise<Prepared> {
   const { job: whole, notes } = await readWhole(bot, options);
   const period = bot.declared.spec.data.holdout;
   if (period === undefined) return { job: whole, notes };

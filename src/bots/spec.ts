@@ -98,6 +98,11 @@ export const dataSchema = z
       .describe(
         'Last part of the data that runs leave out, such as 1y; backtest --open-holdout includes it.',
       ),
+    benchmark: path
+      .optional()
+      .describe(
+        'Series to compare runs with: a symbol of the bot, a file relative to this file, or catalog://NAME. Default: buying and holding the instruments.',
+      ),
     columns: columnsSchema.optional(),
     time_format: text(100)
       .regex(/%/, 'must be a format as for strptime, such as %m/%d/%Y')

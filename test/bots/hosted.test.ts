@@ -54,6 +54,23 @@ test('problems of hosting are reported together with other problems of a spec', 
   ]);
 });
 
+test('a benchmark is a symbol of the bot or a dataset of the catalogue', () => {
+  const { universe } = readHostedSpec(withPart('spec', {})).spec.spec;
+  const data = { source: 'catalog://SPX', timeframe: '1d' };
+  const read = (benchmark: string) =>
+    readHostedSpec(withPart('spec', { data: { ...data, benchmark } }));
+  for (const name of ['catalog://QQQ', universe.symbols[0]!]) {
+    expect(read(name).spec.spec.data.benchmark).toBe(name);
+  }
+  expect(() => read('./qqq.csv')).toThrow(
+    expect.objectContaining({
+      problems: [
+        expect.objectContaining({ pointer: '/spec/data/benchmark', code: 'data_not_hosted' }),
+      ],
+    }),
+  );
+});
+
 test('only data of the catalogue is accepted', () => {
   const from = (source: string) => withPart('spec', { data: { source, timeframe: '1d' } });
   expect(readHostedSpec(from('catalog://SPX')).spec.spec.data.source).toBe('catalog://SPX');

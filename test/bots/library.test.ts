@@ -1,4 +1,11 @@
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  copyFileSync,
+  existsSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -77,6 +84,65 @@ test('a sweep ranks its trials, and a walk-forward analysis is that of the comma
   );
   expect(walked.document.windows).toEqual(same.windows);
   expect(walked.equity.at(-1)).toBe(same.equity.end);
+});
+
+test('a backtest opens its holdout, evaluates gates and a profile, and names its benchmark', async () => {
+  const ledger = join(home, 'options');
+  copyFileSync(join(EXAMPLES, 'data/sp500-daily.csv'), join(home, 'rival.csv'));
+  const given = { to: '2005-12-30', holdout: '1y', home: ledger };
+  const closed = await backtest(SMA, given);
+  expect(closed.summary.holdout).toMatchObject({ is_open: false, opened: 0 });
+  const { summary } = await backtest(SMA, {
+    ...given,
+    openHoldout: true,
+    assert: ['sharpe>=9'],
+    profile: 'quantstats',
+    benchmark: 'rival.csv',
+    directory: home,
+  });
+  expect(summary.holdout).toMatchObject({ is_open: true, opened: 1 });
+  expect(summary.gates).toContainEqual(expect.objectContaining({ name: 'sharpe', pass: false }));
+  expect(summary.profile?.name).toBe('quantstats');
+  expect(summary.benchmark).toMatchObject({ name: 'rival', source: 'rival.csv' });
+
+  const spec = parse(readFileSync(SMA, 'utf8')) as { spec: { data: object } };
+  Object.assign(spec.spec.data, { benchmark: join(home, 'rival.csv') });
+  const own = { to: '2005-12-30', directory: EXAMPLES, home: ledger };
+  expect((await backtest(spec, own)).summary.benchmark?.name).toBe('rival');
+  const search = { params: { fast: [5, 10] }, train: '3y', test: '1y' };
+  const { document } = await walkForward(spec, { ...own, ...search });
+  expect(document.benchmark.name).toBe('rival');
+  const [from, to] = [document.window.from, document.window.to].map((time) => time.slice(0, 10));
+  const since = await backtest(spec, { ...own, from, to });
+  expect(document.benchmark.total).toBe(since.summary.benchmark?.total);
+
+  const wrong = backtest(SMA, { to: '2005-12-30', openHoldout: true, home: ledger });
+  await expect(wrong).rejects.toMatchObject({ code: 'usage' });
+  Object.assign(spec.spec.data, { benchmark: './missing.csv' });
+  await expect(backtest(spec, own)).rejects.toMatchObject({
+    problems: [expect.objectContaining({ pointer: '/spec/data/benchmark' })],
+  });
+});
+
+test('an aborted sweep resumes from its directory, and writes the files of the command', async () => {
+  const out = join(home, 'sweep');
+  const given = { params: { fast: '5:12:1' }, to: '2004-12-31', workers: 1, home, out };
+  const controller = new AbortController();
+  const aborted = sweep(SMA, {
+    ...given,
+    signal: controller.signal,
+    onProgress: (done) => done >= 2 && controller.abort(new Error('enough')),
+  });
+  await expect(aborted).rejects.toThrow('enough');
+  let first: number | undefined;
+  await sweep(SMA, { ...given, onProgress: (done) => (first ??= done) });
+  expect(first).toBeGreaterThanOrEqual(2);
+  const written = readFileSync(join(out, 'trials.csv'), 'utf8');
+  const same = join(home, 'swept-by-command');
+  const words = ['-p', 'fast=5:12:1', '--to', '2004-12-31', '--out', same];
+  await inProcess(['backtest', 'sweep', SMA, ...words]);
+  expect(written).toBe(readFileSync(join(same, 'trials.csv'), 'utf8'));
+  expect(existsSync(join(out, 'sweep.json'))).toBe(true);
 });
 
 test('without a ledger that can be written to, results come with a finding that says so', async () => {

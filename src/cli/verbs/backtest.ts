@@ -44,8 +44,7 @@ export const verb = defineVerb({
     },
     benchmark: {
       value: 'series',
-      description:
-        'symbol, file or catalog://NAME to compare with, instead of holding the instruments of the bot',
+      description: 'symbol, file or catalog://NAME to compare with, which overrides the spec',
       complete: 'file',
     },
     assert: {
@@ -117,10 +116,13 @@ export const verb = defineVerb({
       assertions: options.assert,
       opensHoldout: options.openHoldout,
       load: (load) => thread.load(load),
+      benchmark:
+        options.benchmark === undefined
+          ? undefined
+          : { name: options.benchmark, directory: context.cwd },
     });
     // Loads the rest of the program while the thread reads the bars.
     const [
-      { loadBenchmark },
       { signalsOver },
       { backtest },
       { prepareDirectory, removeOldResult, writeRun },
@@ -133,7 +135,6 @@ export const verb = defineVerb({
       { showSummary },
       { job: prepared, notes },
     ] = await Promise.all([
-      import('../../bots/load-benchmark.ts'),
       import('../../bots/models/signals.ts'),
       import('../../backtest/backtest.ts'),
       import('../../backtest/run-files.ts'),
@@ -148,14 +149,6 @@ export const verb = defineVerb({
     ]);
     setFlagsFromString('--semi-space-growth-factor=2');
     for (const note of notes) context.message(`note: ${note}`);
-    const benchmark =
-      options.benchmark === undefined
-        ? undefined
-        : await loadBenchmark(bot, prepared.instruments, {
-            name: options.benchmark,
-            directory: context.cwd,
-            catalogueDir: context.settings.catalogue_dir,
-          });
     const counted = countTrials(context);
     const runId = newRunId();
     const directory = resolve(
@@ -174,7 +167,7 @@ export const verb = defineVerb({
       await prepareDirectory(directory);
       if (!options.step) await removeOldResult(join(directory, 'summary.json'));
       if (options.verifyLock) await verifyLock(file, job.lock, isOverridden);
-      const held = { ...job, benchmark, holdout: counted.useHoldout(job) };
+      const held = { ...job, holdout: counted.useHoldout(job) };
       const run = async () =>
         backtest(
           { ...held, signals: await signalsOver(bot.models, job.instruments, signal) },
