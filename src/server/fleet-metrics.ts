@@ -88,13 +88,13 @@ function countOwn(register: Registry): () => void {
   const registers = [register];
   const counter = <L extends string>(name: string, help: string, labelNames: L[]): Counter<L> =>
     new Counter({ name: `service_local_${name}`, help, labelNames, registers });
-  const ended = counter('tasks_ended_total', 'Tasks that this process has ended', [
+  const ended = counter('tasks_ended_total', 'Tasks and shards that this process has ended', [
     'kind',
     'status',
   ]);
   const requeued = counter(
     'tasks_requeued_total',
-    'Tasks that this process has put back into the queue',
+    'Tasks and shards that this process has put back into the queue',
     ['kind', 'reason'],
   );
   const lag = new Histogram({

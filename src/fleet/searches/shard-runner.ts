@@ -3,6 +3,7 @@ import { retry } from '../../base/backoff.ts';
 import { toErrorData } from '../../base/error-data.ts';
 import { ServiceError } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
+import { inSpan, type Span } from '../../base/tracing.ts';
 import type { Trial } from '../../backtest/search/trial.ts';
 import { strategyOf, unpackInput } from '../../backtest/shards/search-input.ts';
 import { encodeResults } from '../../backtest/shards/shard-results.ts';
@@ -144,10 +145,23 @@ export class ShardRunner {
     this.#running.set(claim, { stop, ended });
   }
 
-  async #perform(claim: ShardClaim, signal: AbortSignal): Promise<void> {
+  #perform(claim: ShardClaim, signal: AbortSignal): Promise<void> {
+    const attributes = {
+      'search.id': claim.search_id,
+      'shard.id': claim.shard_id,
+      'shard.attempt': claim.attempts,
+    };
+    // A search may last for hours, so each shard is a trace of its own.
+    return inSpan('shard', { kind: 'consumer', parent: null, attributes }, (span) =>
+      this.#runShard(claim, signal, span),
+    );
+  }
+
+  async #runShard(claim: ShardClaim, signal: AbortSignal, span: Span | undefined): Promise<void> {
     const { storage } = this.#service;
     const outcome = await this.#outcomeOf(claim, signal);
     if (outcome !== undefined) {
+      if (outcome.error !== null) span?.fail(outcome.error.code);
       const finish = () => storage.write((tx) => finishShard(tx, claim, outcome), SEARCH_WRITE);
       return this.#persist(finish);
     }

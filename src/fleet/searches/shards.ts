@@ -4,6 +4,7 @@ import { ServiceError } from '../../base/errors.ts';
 import { packageVersion } from '../../base/package-version.ts';
 import type { Shard } from '../../backtest/shards/shard.ts';
 import type { Db, SearchShardsTable } from '../../storage/tables.ts';
+import { taskNotices } from '../tasks/task-notices.ts';
 import { requireFewShards } from './search-quotas.ts';
 import { hasInput, SEARCH_WRITE, touch, type SearchService } from './searches.ts';
 
@@ -166,9 +167,11 @@ export async function finishShard(
 ): Promise<void> {
   const isHeld = await heldRow(tx, claim).set({ worker_id: claim.worker_id }).executeTakeFirst();
   if (isHeld.numUpdatedRows === 0n) return;
+  const status = error === null ? 'success' : 'failed';
+  taskNotices.ended('shard', status);
   await heldRow(tx, claim)
     .set({
-      status: error === null ? 'success' : 'failed',
+      status,
       worker_id: null,
       heartbeat_at: null,
       ended_no: await nextNumber(tx, claim.search_id),
@@ -180,9 +183,10 @@ export async function finishShard(
 
 /** Puts a claimed shard back into the queue without counting the attempt. */
 export async function returnShard(tx: Db, claim: ShardClaim): Promise<void> {
-  await heldRow(tx, claim)
+  const { numUpdatedRows } = await heldRow(tx, claim)
     .set(queuedAgain(claim.attempts - 1))
-    .execute();
+    .executeTakeFirst();
+  if (numUpdatedRows > 0n) taskNotices.requeued('shard', 'server_stopped');
 }
 
 /** A running shard of a worker, without its trials, which are large. */
@@ -207,6 +211,7 @@ export async function recoverShard(tx: Db, shard: RunningShard): Promise<void> {
     .executeTakeFirst();
   if (unchanged.numUpdatedRows === 0n) return;
   if (shard.attempts < MOST_ATTEMPTS) {
+    taskNotices.requeued('shard', 'worker_died');
     await heldRow(tx, shard).set(queuedAgain(shard.attempts)).execute();
     return;
   }

@@ -1,9 +1,12 @@
 import type { TasksTable } from '../../storage/tables.ts';
 
-/** What this process records about tasks, for its metrics. */
+/** `shard` for shards of searches. */
+type Kind = TasksTable['kind'] | 'shard';
+
+/** What this process records about tasks and shards, for its metrics. */
 export interface TaskListener {
-  ended(kind: TasksTable['kind'], status: 'success' | 'failed' | 'canceled'): void;
-  requeued(kind: TasksTable['kind'], reason: string): void;
+  ended(kind: Kind, status: 'success' | 'failed' | 'canceled'): void;
+  requeued(kind: Kind, reason: string): void;
   /** A batch of a paper session was recorded this time after its last step, ms. */
   recorded(ms: number): void;
 }

@@ -2,6 +2,7 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { useTracer } from '../../../src/base/tracing.ts';
 import type { Search } from '../../../src/api/searches.ts';
 import { openStorage, type Storage } from '../../../src/storage/storage.ts';
 import { writeOwnBot } from '../../backtest/shards/own-bot.ts';
@@ -93,6 +94,33 @@ test('an own strategy of several files runs in the sandbox of the workers', asyn
   const bot = await writeOwnBot(directory);
   const { local, remote } = await both('own', ['backtest', 'sweep', bot, '-p', 'day=1:6:1']);
   expect(remote).toEqual(local);
+});
+
+test('each shard is a span and counts in the metrics of its worker', async () => {
+  const count = async (): Promise<number> => {
+    const answer = await fetch(`${server.url}/metrics`, { headers: { authorization } });
+    const [, ended = '0'] =
+      /^service_local_tasks_ended_total\{kind="shard",status="success"\} (\d+)$/m.exec(
+        await answer.text(),
+      ) ?? [];
+    return Number(ended);
+  };
+  const spans: string[] = [];
+  const stop = useTracer({
+    startSpan(name) {
+      spans.push(name);
+      const none = (): void => {};
+      const ids = { trace_id: '1'.repeat(32), span_id: '2'.repeat(16), traceparent: '' };
+      return { ...ids, rename: none, set: none, fail: none, end: none };
+    },
+  });
+  const before = await count();
+  const words = ['backtest', 'sweep', SMA, '-p', 'fast=5:9:1', '--on', 'server'];
+  await json([...words, '--out', join(directory, 'counted')]);
+  stop();
+  // Five trials are two shards.
+  expect(await count()).toBe(before + 2);
+  expect(spans.filter((name) => name === 'shard')).toHaveLength(2);
 });
 
 test('the error of a trial is its result', async () => {
