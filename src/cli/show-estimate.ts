@@ -6,6 +6,8 @@ interface Estimate extends SearchEstimate {
   readonly cores: number;
   /** Duration with as many cores busy as shards can run at once, hours. */
   readonly hours: number;
+  /** Bytes of the input that all workers or all pods read: a worker once, and each pod again. */
+  readonly transfer_bytes: { readonly workers: number; readonly pods: number };
 }
 
 const HOUR_MS = 3_600_000;
@@ -21,6 +23,7 @@ export function showEstimate(out: Output, estimate: Estimate): void {
     hours,
     input_bytes,
     result_bytes,
+    transfer_bytes,
   } = estimate;
   const without = skipped === 0 ? '' : `, ${formatNumber(skipped)} combinations skipped`;
   const failed = pilot.failed === 0 ? '' : `, ${pilot.failed} of which failed`;
@@ -33,7 +36,9 @@ export function showEstimate(out: Output, estimate: Estimate): void {
     ['time of a shard beside its trials', `${rounded(seconds_per_shard * 1000)} ms`],
     ['processor time', `${rounded(core_hours)} core hours`],
     ['duration', `${formatSpan(hours * HOUR_MS)} on ${formatCountOf(cores, 'core')}`],
-    ['input of a worker', `${rounded(input_bytes / MB)} MiB`],
+    ['input of a worker or pod', `${rounded(input_bytes / MB)} MiB`],
+    ['input of all workers', `${rounded(transfer_bytes.workers / MB)} MiB`],
+    ['input of all pods', `${rounded(transfer_bytes.pods / MB)} MiB`],
     ['results', `${rounded(result_bytes / MB)} MiB`],
   ];
   out.table([{ title: 'figure' }, { title: 'estimate' }], rows);

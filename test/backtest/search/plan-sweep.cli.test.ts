@@ -27,6 +27,10 @@ test('plan sweep counts trials and shards, extrapolates from its pilot, and reco
   const seconds = trials! * seconds_per_trial! + shards! * seconds_per_shard!;
   expect(plan['core_hours']).toBeCloseTo(seconds / 3600, 12);
   expect(plan['hours']).toBeCloseTo(seconds / 3600 / 4, 12);
+  expect(plan['transfer_bytes']).toEqual({
+    workers: 4 * plan['input_bytes']!,
+    pods: shards! * plan['input_bytes']!,
+  });
   expect(existsSync(join(home, 'trials.ndjson'))).toBe(false);
   rmSync(home, { recursive: true });
 });

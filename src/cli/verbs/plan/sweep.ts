@@ -73,7 +73,9 @@ export const verb = defineVerb({
     );
     const { cores } = options;
     const busy = Math.min(cores, estimate.parallel_shards);
-    const data = { ...estimate, cores, hours: estimate.core_hours / busy };
+    const { core_hours, input_bytes, shards } = estimate;
+    const transfer_bytes = { workers: busy * input_bytes, pods: shards * input_bytes };
+    const data = { ...estimate, cores, hours: core_hours / busy, transfer_bytes };
     return { data, show: (out) => showEstimate(out, data) };
   },
 });
