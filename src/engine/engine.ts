@@ -1,27 +1,15 @@
-import { StrategyBroker } from './broker.ts';
 import type { EarlierPart } from './earlier-bars.ts';
+import { createParts, type EngineParts } from './engine-parts.ts';
 import type { EngineSetup } from './engine-setup.ts';
-import { allowsLoneTargets, LoneTargets } from './execution/lone-targets.ts';
-import type { OrderExecution } from './execution/order-execution.ts';
 import { SimulatedExecution } from './execution/simulated-execution.ts';
-import { VenueExecution } from './execution/venue-execution.ts';
-import { VenueTerms } from './execution/venue-terms.ts';
-import type { ReturnedIndicator } from './series/returned-indicators.ts';
 import { showBar } from './instrument.ts';
-import { MarginCalls } from './margin.ts';
-import { OrderBook } from './orders/order-book.ts';
 import type { RunResult } from './run-result.ts';
-import { Exposure } from './risk/exposure.ts';
 import type { Thresholds } from './risk/firm-thresholds.ts';
-import { RiskGate } from './risk/risk-gate.ts';
-import { RunState, type RunView } from './run-state.ts';
-import { Sizing } from './sizing.ts';
+import type { RunView } from './run-state.ts';
+import type { ReturnedIndicator } from './series/returned-indicators.ts';
 import { startStrategy } from './start-strategy.ts';
 import type { Step } from './steps.ts';
 import { StrategyError } from './strategy-error.ts';
-
-/** Number of known steps that are prepared at once; their columns fit into the cache of a processor. */
-const STEPS_AHEAD = 8192;
 
 /**
  * The trading core: one step per distinct bar time. In a step, in this order:
@@ -38,43 +26,20 @@ const STEPS_AHEAD = 8192;
  */
 export class Engine {
   /** Limits, permits and denials. */
-  readonly risk: RiskGate;
+  readonly risk: EngineParts['gate'];
   /** Undefined if bars fill the orders. */
-  readonly venue: VenueExecution | undefined;
-  readonly #run: RunState;
-  /** Undefined in a cash account. */
-  readonly #margin: MarginCalls | undefined;
-  readonly #execution: OrderExecution;
-  /** Undefined where other orders, instruments, credit or volume matter to a fill. */
-  readonly #lone: LoneTargets | undefined;
-  readonly #book: OrderBook;
-  readonly #broker: StrategyBroker;
+  readonly venue: EngineParts['venue'];
   readonly #setup: EngineSetup;
-  /** Number of steps whose indicators are computed. */
-  #prepared = 0;
+  readonly #parts: EngineParts;
+  readonly #run: EngineParts['run'];
 
   /** @throws RangeError for a venue without a cash account. */
   constructor(setup: EngineSetup) {
-    const { config, venue, opening } = setup;
-    if (venue !== undefined && config.account.model !== 'cash') {
-      throw new RangeError('a venue needs a cash account');
-    }
-    const run = new RunState(setup);
-    const terms = venue && new VenueTerms(venue, run.symbols);
-    const exposure = new Exposure(run, terms);
-    const sizing = new Sizing(run, exposure);
-    const gate = new RiskGate(run, exposure, opening?.risk);
-    const book = new OrderBook(run, gate);
-    this.#book = book;
-    this.venue = terms && new VenueExecution(run, book, gate, exposure, sizing, terms);
-    this.risk = gate;
-    this.#run = run;
     this.#setup = setup;
-    this.#margin = config.account.model === 'margin' ? new MarginCalls(run, book) : undefined;
-    const isSimple = venue === undefined && allowsLoneTargets(config, run.instruments.length);
-    this.#lone = isSimple ? new LoneTargets(run, book, gate) : undefined;
-    this.#execution = this.venue ?? new SimulatedExecution(run, book, gate, sizing);
-    this.#broker = new StrategyBroker(run, book, gate, this.#margin, this.#execution, this.#lone);
+    this.#parts = createParts(setup);
+    this.#run = this.#parts.run;
+    this.risk = this.#parts.gate;
+    this.venue = this.#parts.venue;
   }
 
   get run(): RunView {
@@ -120,19 +85,21 @@ export class Engine {
 
   /** Replaces all thresholds, and cancels working orders that break them, the newest first. */
   setThresholds(thresholds: Thresholds): void {
-    this.#run.betweenSteps(() => {
-      for (const { order, reason } of this.risk.setThresholds(thresholds)) {
-        this.#execution.withdraw(order, reason);
+    const { run, gate, book, execution } = this.#parts;
+    run.betweenSteps(() => {
+      for (const { order, reason } of gate.setThresholds(thresholds)) {
+        execution.withdraw(order, reason);
       }
-      this.#book.dropEnded();
+      book.dropEnded();
     });
   }
 
   /** Cancels every working order. Orders at a venue end when it confirms. */
   halt(): void {
-    this.#run.betweenSteps(() => {
-      for (const order of this.#run.working) this.#execution.withdraw(order, 'halted');
-      this.#book.dropEnded();
+    const { run, book, execution } = this.#parts;
+    run.betweenSteps(() => {
+      for (const order of run.working) execution.withdraw(order, 'halted');
+      book.dropEnded();
     });
   }
 
@@ -141,16 +108,10 @@ export class Engine {
    * with fees and slippage. The strategy is not notified.
    */
   closeOut(): void {
-    const run = this.#run;
-    const execution = this.#execution;
+    const { run, execution } = this.#parts;
     if (!(execution instanceof SimulatedExecution))
       throw new RangeError('a venue fills the orders');
-    run.betweenSteps(() => {
-      if (run.portfolio.isInMarket()) run.stepsInMarket -= 1;
-      execution.closeOut();
-      run.curve.values[run.step] = run.portfolio.equity();
-      run.curve.recordAll(run.curve.recorded);
-    });
+    run.betweenSteps(() => execution.closeOut());
   }
 
   /** Prevents further orders, also from callbacks of a strategy that was interrupted. */
@@ -171,21 +132,6 @@ export class Engine {
     return run.step < run.stepCount && !run.isRuined;
   }
 
-  #start(): void {
-    const run = this.#run;
-    if (run.strategy !== undefined) return;
-    run.portfolio.date(run.now);
-    startStrategy(this.#setup, run, this.#broker);
-  }
-
-  /** Computes indicators and evaluates `wakeOn` up to the step `end` or farther, since fewer calls are faster. */
-  #prepare(end: number): void {
-    const run = this.#run;
-    this.#prepared = Math.max(end, Math.min(run.step + STEPS_AHEAD, run.stepCount));
-    run.series?.extend(run.times[this.#prepared - 1]!);
-    run.wakeUp?.prepare(this.#prepared);
-  }
-
   /**
    * Takes steps up to `end`. While no order works, cash and position do not change, so only the mark of
    * the instrument and the turn of the strategy remain. Most bars of most runs are such steps. They are
@@ -193,17 +139,16 @@ export class Engine {
    * inline of a strategy and its indicators allocates an object for each number that it returns.
    */
   #takeSteps(end: number): void {
-    this.#start();
-    const run = this.#run;
+    const { run, broker, lone, margin } = this.#parts;
+    if (run.strategy === undefined) startStrategy(this.#setup, run, broker);
     const { working, portfolio, instruments, curve, cursors, fresh, wakeUp } = run;
-    if (end > this.#prepared) this.#prepare(end);
+    run.prepare(end);
     const { positions, marks } = portfolio;
     const { values: equity } = curve;
     const { close } = run.histories[0]!;
     const follows = run.series?.follows === true;
-    const lone = this.#lone;
     const canCoast = instruments.length === 1 && this.venue === undefined;
-    const canRest = canCoast && this.#margin === undefined;
+    const canRest = canCoast && margin === undefined;
     while (run.step < end && !run.isRuined) {
       if (wakeUp !== undefined && canRest && working.length === 0) {
         const next = Math.min(wakeUp.next(), end);
@@ -229,10 +174,10 @@ export class Engine {
       if (isInMarket) run.stepsInMarket += 1;
       // Equity is read from its column, since a number that a call returns may be allocated.
       if (equity[step]! <= 0) run.ruinedAt = step;
-      else this.#margin?.check(isInMarket);
+      else margin?.check(isInMarket);
       if (wakeUp === undefined || wakeUp.isDue()) {
         try {
-          if (run.fills.length > 0) this.#deliverFills();
+          if (run.fills.length > 0) run.deliverFills();
           run.strategy!.onBar();
         } catch (error) {
           throw new StrategyError(step, run.now, error);
@@ -244,18 +189,12 @@ export class Engine {
   }
 
   #trade(): boolean {
-    const run = this.#run;
+    const { run, execution } = this.#parts;
     run.showBars();
-    this.#execution.fillFromBars();
+    execution.fillFromBars();
     run.markToCloses();
-    this.#execution.sendWaiting();
+    execution.sendWaiting();
     run.curve.values[run.step] = run.portfolio.equity();
     return run.portfolio.isInMarket();
-  }
-
-  #deliverFills(): void {
-    const { fills, strategy } = this.#run;
-    this.#run.fills = [];
-    for (const fill of fills) strategy!.onFill!(fill);
   }
 }

@@ -25,6 +25,9 @@ import type { WakeUp } from './wake-up.ts';
  */
 export const STEPS_TO_FREEZE = 2;
 
+/** Number of known steps that are prepared at once; their columns fit into the cache of a processor. */
+const STEPS_AHEAD = 8192;
+
 /** The part of a run that callers of the engine read. */
 export type RunView = Readonly<
   Pick<RunState, 'histories' | 'portfolio' | 'working' | 'orderCount' | 'marks' | 'isRuined'>
@@ -43,6 +46,8 @@ export class RunState {
   /** Complete bars of longer timeframes before the run, of each instrument. */
   readonly longer: EngineInstrument['longer'][];
   readonly #earlier = new EarlierBars();
+  /** Number of steps whose indicators are computed. */
+  #prepared = 0;
   readonly portfolio: Portfolio;
   readonly journal: Journal | EventCounter;
   /** Account currency, before the first step. */
@@ -210,6 +215,14 @@ export class RunState {
     this.stepCount += 1;
   }
 
+  /** Computes indicators and evaluates `wakeOn` up to the step `end` or farther, since fewer calls are faster. */
+  prepare(end: number): void {
+    if (end <= this.#prepared) return;
+    this.#prepared = Math.max(end, Math.min(this.step + STEPS_AHEAD, this.stepCount));
+    this.series?.extend(this.times[this.#prepared - 1]!);
+    this.wakeUp?.prepare(this.#prepared);
+  }
+
   /** Moves every instrument with a bar in the current step to that bar. */
   showBars(): void {
     const time = this.now;
@@ -269,6 +282,13 @@ export class RunState {
       sum += times[step]! + open[step]! + close[step]!;
     }
     this.readSum = sum;
+  }
+
+  /** Notifies the strategy of its fills. */
+  deliverFills(): void {
+    const { fills, strategy } = this;
+    this.fills = [];
+    for (const fill of fills) strategy!.onFill!(fill);
   }
 
   /** Values positions at the closes of the current step's bars. */

@@ -14,6 +14,7 @@ export function startStrategy(
   run: RunState,
   broker: Broker,
 ): void {
+  run.portfolio.date(run.now);
   // Copies, since a strategy that changes them would change this run or the next one.
   const params = Object.freeze({ ...values });
   const instruments = Object.freeze([...run.instruments]) as readonly [Instrument];

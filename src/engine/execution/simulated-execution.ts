@@ -56,7 +56,9 @@ export class SimulatedExecution implements OrderExecution {
    * slippage. The whole position is filled, whatever the volume of the bar.
    */
   closeOut(): void {
-    const { config, cursors, histories, instruments, portfolio, working } = this.#run;
+    const run = this.#run;
+    const { config, cursors, curve, histories, instruments, portfolio, working } = run;
+    if (portfolio.isInMarket()) run.stepsInMarket -= 1;
     for (const order of working) this.#book.cancel(order, 'run_ended');
     this.#book.dropEnded();
     for (const instrument of instruments) {
@@ -72,6 +74,8 @@ export class SimulatedExecution implements OrderExecution {
       this.#record(order, quantity, price, close);
     }
     this.#book.dropEnded();
+    curve.values[run.step] = portfolio.equity();
+    curve.recordAll(curve.recorded);
   }
 
   fillFromBars(): void {
