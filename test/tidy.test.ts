@@ -20,10 +20,8 @@ const LONG_FILES: Readonly<Record<string, string>> = {
 /** Functions over the limit that read better in one piece, and why. */
 const LONG_FUNCTIONS: Readonly<Record<string, string>> = {
   'daemon/daemon.ts runDaemon': 'starts and stops what the daemon consists of, in order',
-  'src/backtest/report/client/chart-series.ts prepareSeries':
-    'is embedded in the page as one function',
-  'src/backtest/report/client/chart-tools.ts prepareCharts':
-    'is embedded in the page as one function',
+  'src/base/charts/chart-series.ts prepareSeries': 'is embedded in the page as one function',
+  'src/base/charts/chart-tools.ts prepareCharts': 'is embedded in the page as one function',
   'src/backtest/report/client/heat-map.ts drawHeatMap': 'draws one picture from top to bottom',
   'src/cli/verbs/backtest.ts run': 'the steps of a command, in order',
   'src/cli/verbs/backtest/robustness.ts run': 'the steps of a command, in order',

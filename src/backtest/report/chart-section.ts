@@ -1,9 +1,5 @@
+import { RANGE_BUTTONS } from '../../base/charts/chart-buttons.ts';
 import { html, type Html, nothing } from '../../base/html.ts';
-
-/** Switches the scale; hidden until `prepareCharts` enables it. */
-export const LOG_BUTTON = html`<button type="button" class="log" aria-pressed="false" hidden>
-  Log scale
-</button>`;
 
 /** Switches between the overview and single bars; hidden until `connectLevels` enables it. */
 export const SINGLE_BARS_BUTTON = html`<button
@@ -14,15 +10,6 @@ export const SINGLE_BARS_BUTTON = html`<button
 >
   Single bars
 </button>`;
-
-/** Moves and zooms the chart of the surrounding figure; hidden until `prepareCharts` enables it. */
-const RANGE_BUTTONS = html`<div class="range" role="group" aria-label="Range of the chart" hidden>
-  <button type="button" value="earlier" aria-label="Earlier">‹</button>
-  <button type="button" value="later" aria-label="Later">›</button>
-  <button type="button" value="closer" aria-label="Zoom in">+</button>
-  <button type="button" value="wider" aria-label="Zoom out">−</button>
-  <button type="button" value="all">All</button>
-</div>`;
 
 /** A section with a chart that a script draws into the element `#id`. */
 export function chartSection(

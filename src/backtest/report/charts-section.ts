@@ -9,7 +9,8 @@ import {
 } from '../../base/format.ts';
 import { html, type Html, nothing } from '../../base/html.ts';
 import { benchmarkName } from './benchmark-section.ts';
-import { chartSection, LOG_BUTTON, SINGLE_BARS_BUTTON } from './chart-section.ts';
+import { LOG_BUTTON } from '../../base/charts/chart-buttons.ts';
+import { chartSection, SINGLE_BARS_BUTTON } from './chart-section.ts';
 import type { ReportInput } from './input.ts';
 import { type Curve, type Drawdown, monthlyReturns } from './series.ts';
 

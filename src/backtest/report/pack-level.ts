@@ -1,4 +1,5 @@
-import type { Level, PackedLevel } from './client/chart-data.ts';
+import type { Level } from '../../base/charts/level.ts';
+import type { PackedLevel } from './client/chart-data.ts';
 import { packColumn } from './pack-column.ts';
 
 export function packLevel({ candles, ranges, markers }: Level): PackedLevel {

@@ -1,10 +1,12 @@
 import { formatCount, formatCountOf, formatInstant, formatPrice } from '../../base/format.ts';
 import type { EntryBars } from '../../engine/series/clock.ts';
 import type { ReturnedIndicator } from '../../engine/series/returned-indicators.ts';
-import type { ChartIndicator, ChartLine, Level, PriceChart } from './client/chart-data.ts';
+import type { Level, Ranges, Candles } from '../../base/charts/level.ts';
+import type { PriceChart } from './client/chart-data.ts';
+import { chartIndicator, indicatorsOf, labelOf, linesOf, sortedLines } from './chart-indicators.ts';
 import type { ReportInput } from './input.ts';
 import { packLevel } from './pack-level.ts';
-import { type Candles, type Ranges, toCandles, toMarkers, toRanges } from './series.ts';
+import { toCandles, toMarkers, toRanges } from './series.ts';
 import {
   chooseSingleBars,
   singleCandles,
@@ -21,13 +23,6 @@ const MAX_SINGLE_NUMBERS = 400_000;
 const NUMBERS_PER_CANDLE = 7;
 const NUMBERS_PER_RANGE = 3;
 const MAX_INSTRUMENTS = 50;
-const MAX_LINES = 24;
-
-/** Names of two lines of an indicator between which the area is filled. */
-const EDGES: readonly (readonly [string, string])[] = [
-  ['spanA', 'spanB'],
-  ['upper', 'lower'],
-];
 
 /** Charts of the most traded instruments, which share the page's limit of candles. */
 export function priceCharts(input: ReportInput, dateOnly: boolean): PriceChart[] {
@@ -146,65 +141,4 @@ function candleLimit(charts: readonly { readonly bars: number; readonly lines: n
   if (single <= MAX_NUMBERS && charts.every(({ bars }) => bars <= MAX_CANDLES)) return MAX_CANDLES;
   const perCandle = charts.map(({ lines }) => NUMBERS_PER_CANDLE + NUMBERS_PER_RANGE * lines);
   return Math.min(MAX_CANDLES, Math.floor(MAX_NUMBERS / sum(perCandle)));
-}
-
-/** The indicators of an instrument, with at most `most` lines. */
-function indicatorsOf(
-  instrument: number,
-  indicators: readonly ReturnedIndicator[],
-  most = MAX_LINES,
-): readonly ReturnedIndicator[] {
-  let lines = 0;
-  return indicators.filter((indicator) => {
-    if (!indicator.bars.has(instrument)) return false;
-    lines += indicator.lines.length;
-    return lines <= most;
-  });
-}
-
-function linesOf(indicators: readonly ReturnedIndicator[]): readonly unknown[] {
-  return indicators.flatMap(({ lines }) => lines);
-}
-
-function labelOf({ label }: ReturnedIndicator): string {
-  return label.replaceAll(',', ', ');
-}
-
-function edgesOf({ lines }: ReturnedIndicator): readonly [string, string] | undefined {
-  return EDGES.find((pair) => pair.every((edge) => lines.some(({ line }) => line === edge)));
-}
-
-/** The lines of an indicator; the two edges of a filled area are adjacent. */
-function sortedLines(indicator: ReturnedIndicator): ReturnedIndicator['lines'] {
-  const edges = edgesOf(indicator);
-  return edges === undefined
-    ? indicator.lines
-    : indicator.lines.toSorted((a, b) => edges.indexOf(a.line) - edges.indexOf(b.line));
-}
-
-function chartIndicator(indicator: ReturnedIndicator): ChartIndicator {
-  const { kind, lines } = indicator;
-  const isSingle = lines.length === 1;
-  const [first] = lines;
-  const suffix = `.${first!.line}`;
-  return {
-    name:
-      !isSingle && first!.name.endsWith(suffix)
-        ? first!.name.slice(0, -suffix.length)
-        : isSingle
-          ? first!.name
-          : '',
-    label: labelOf(indicator),
-    lines: sortedLines(indicator).map(({ line, scale }): ChartLine => ({
-      name: line === 'value' ? '' : line,
-      pane: scale,
-      style: styleOf(kind, line),
-      isFilled: line === edgesOf(indicator)?.[0],
-    })),
-  };
-}
-
-function styleOf(kind: string, line: string): ChartLine['style'] {
-  if (line === 'histogram') return 'histogram';
-  return kind === 'parabolicSar' ? 'dots' : 'line';
 }

@@ -3,8 +3,8 @@ import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { type Child, embeddedJson, html, Html, nothing } from '../../base/html.ts';
-import { prepareSeries } from './client/chart-series.ts';
-import { prepareCharts } from './client/chart-tools.ts';
+import { prepareSeries } from '../../base/charts/chart-series.ts';
+import { prepareCharts } from '../../base/charts/chart-tools.ts';
 import { STYLE } from '../../base/report-style.ts';
 
 export interface Page {
@@ -29,7 +29,7 @@ export interface Page {
 export function renderPage(page: Page): string {
   const library = page.charts ? chartLibrary() : '';
   const tools = page.charts
-    ? `const chartTools = (${prepareCharts.toString()})();\nconst chartSeries = (${prepareSeries.toString()})();\n`
+    ? `const chartTools = (${prepareCharts.toString()})(JSON.parse(document.querySelector('#data').textContent));\nconst chartSeries = (${prepareSeries.toString()})();\n`
     : '';
   const functions = (page.functions ?? []).map((each) => `${each.toString()}\n`).join('');
   const program = `'use strict';\n${tools}${functions}${page.scripts.map((script) => `(${script.toString()})();`).join('\n')}`;

@@ -2,15 +2,15 @@ import type { Finding, Gate, Summary, UnhashedSummary } from '../summary.ts';
 import { equitySection, monthsSection, pricesSection } from './charts-section.ts';
 import type { ChartData } from './client/chart-data.ts';
 import { drawEquity } from './client/equity-chart.ts';
-import { drawLegend } from './client/indicator-legend.ts';
-import { addIndicatorLines, addVolumeBars, styleLines } from './client/indicator-lines.ts';
+import { drawLegend } from '../../base/charts/indicator-legend.ts';
+import { addIndicatorLines, addVolumeBars, styleLines } from '../../base/charts/indicator-lines.ts';
 import {
   closerStretch,
   connectLevels,
   nearestStretch,
   visibleTimes,
 } from './client/level-buttons.ts';
-import { addPriceBars } from './client/price-bars.ts';
+import { addPriceBars } from '../../base/charts/price-bars.ts';
 import {
   candleOf,
   drawPrices,
@@ -21,7 +21,8 @@ import {
 import { sortTables } from './client/sort-tables.ts';
 import { switchTheme } from './client/switch-theme.ts';
 import { connectTrades } from './client/trade-buttons.ts';
-import { addTooltip, addTradeMarks, marksOf, tradeLine } from './client/trade-marks.ts';
+import { addTooltip } from '../../base/charts/tooltip.ts';
+import { addTradeMarks, marksOf, tradeLine } from './client/trade-marks.ts';
 import { divideLevel, unpackColumn, unpackLevel, unpackLevels } from './client/unpack-levels.ts';
 import {
   formatCount,

@@ -2,6 +2,7 @@ import { firstAtLeast } from '../../base/sorted.ts';
 import type { Trade } from '../../engine/round-trip.ts';
 import type { EntryBars } from '../../engine/series/clock.ts';
 import type { Bars } from '../../market/bars.ts';
+import type { Candles, Marker, Ranges } from '../../base/charts/level.ts';
 
 /** Equity over time, downsampled for drawing; all columns have the same length. */
 export interface Curve {
@@ -19,40 +20,6 @@ export interface Drawdown {
   readonly peakTime: number;
   readonly troughTime: number;
 }
-
-/** Price history of one instrument for drawing; all columns have the same length. */
-export interface Candles {
-  readonly barsPerCandle: number;
-  /** Opening instants in seconds since the Unix epoch, UTC, ascending. */
-  readonly time: readonly number[];
-  readonly open: readonly number[];
-  readonly high: readonly number[];
-  readonly low: readonly number[];
-  readonly close: readonly number[];
-  readonly volume: readonly number[];
-}
-
-/** The lowest, highest and last value of a line in each candle; null where it has none. */
-export interface Ranges {
-  /** Absent where each candle is one bar. */
-  readonly low?: readonly (number | null)[];
-  readonly high?: readonly (number | null)[];
-  readonly close: readonly (number | null)[];
-}
-
-/**
- * Entries of one side, or exits with the sign of their total profit, within one candle. An array,
- * because field names would take most of the text of many markers.
- */
-export type Marker = readonly [
-  /** Index of the candle. */
-  candle: number,
-  kind: 'long' | 'short' | 'gain' | 'loss',
-  /** Number of entries or exits. */
-  count: number,
-  /** Total profit of the exits, account currency. */
-  pnl?: number,
-];
 
 /** Returns of the calendar months of a year (UTC). */
 export interface YearOfReturns {

@@ -2,8 +2,9 @@ import { firstAtLeast } from '../../base/sorted.ts';
 import type { Trade } from '../../engine/round-trip.ts';
 import type { EntryBars } from '../../engine/series/clock.ts';
 import type { Bars } from '../../market/bars.ts';
+import type { Candles, Marker } from '../../base/charts/level.ts';
 import { bySize } from './largest-trades.ts';
-import { type Candles, type Marker, roundForPage } from './series.ts';
+import { roundForPage } from './series.ts';
 
 /** Consecutive bars of an instrument, from `from` to before `to`. */
 export interface Stretch {

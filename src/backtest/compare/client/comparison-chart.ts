@@ -1,6 +1,6 @@
 /// <reference lib="dom" />
 import type * as Charts from 'lightweight-charts';
-import type { ChartTools } from '../../report/client/chart-tools.ts';
+import type { ChartTools } from '../../../base/charts/chart-tools.ts';
 import type { OverlaidCurves } from '../overlaid-curves.ts';
 
 declare const LightweightCharts: typeof Charts;

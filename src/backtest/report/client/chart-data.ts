@@ -1,5 +1,6 @@
 import type { PackedColumn } from '../pack-column.ts';
-import type { Candles, Curve, Marker, Ranges } from '../series.ts';
+import type { ChartIndicator, Marker, Ranges } from '../../../base/charts/level.ts';
+import type { Curve } from '../series.ts';
 import type { Stretch } from '../single-bars.ts';
 
 /** Data of the page's charts, embedded in the page as JSON. */
@@ -38,33 +39,6 @@ export interface PackedLevel {
 export type CandleColumn = 'time' | 'open' | 'high' | 'low' | 'close' | 'volume';
 
 export type PackedRanges = { readonly [K in keyof Ranges]: PackedColumn };
-
-/** The unpacked content of a chart at one resolution. Its parts have the same length. */
-export interface Level {
-  readonly candles: Candles;
-  /** One for each line of the indicators, in their order. */
-  readonly ranges: readonly Ranges[];
-  readonly markers: readonly Marker[];
-}
-
-/** An indicator in the legend, with its lines. */
-export interface ChartIndicator {
-  /** Name in the result of `indicators` of the strategy; may be empty. */
-  readonly name: string;
-  /** Such as `sma(close, 20)`. */
-  readonly label: string;
-  readonly lines: readonly ChartLine[];
-}
-
-export interface ChartLine {
-  /** Empty for an indicator with a single line. */
-  readonly name: string;
-  /** `price`, `volume`, or the key of a pane of its own. */
-  readonly pane: string;
-  readonly style: 'line' | 'dots' | 'histogram';
-  /** Whether the area to the next line is filled. */
-  readonly isFilled: boolean;
-}
 
 /** Value of a button in the list of trades. An array, because field names would lengthen a long list. */
 export type ShownTrade = readonly [

@@ -1,7 +1,7 @@
 /// <reference lib="dom" />
 import type * as Charts from 'lightweight-charts';
 import type { ChartData } from './chart-data.ts';
-import type { ChartTools } from './chart-tools.ts';
+import type { ChartTools } from '../../../base/charts/chart-tools.ts';
 
 declare const LightweightCharts: typeof Charts;
 declare const chartTools: ChartTools;

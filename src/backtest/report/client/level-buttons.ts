@@ -1,6 +1,6 @@
 /// <reference lib="dom" />
 import type * as Charts from 'lightweight-charts';
-import type { Level } from './chart-data.ts';
+import type { Level } from '../../../base/charts/level.ts';
 
 /** Times in seconds since the Unix epoch. */
 export interface TimeRange {

@@ -1,16 +1,16 @@
 /// <reference lib="dom" />
 import type * as Charts from 'lightweight-charts';
-import type { ChartData, Level, ShownTrade } from './chart-data.ts';
-import type { Candles } from '../series.ts';
-import type { ChartTools } from './chart-tools.ts';
+import type { ChartData, ShownTrade } from './chart-data.ts';
+import type { Candles, Level } from '../../../base/charts/level.ts';
+import type { ChartTools } from '../../../base/charts/chart-tools.ts';
 
 declare const chartTools: ChartTools;
 declare const unpackLevels: typeof import('./unpack-levels.ts').unpackLevels;
-declare const addPriceBars: typeof import('./price-bars.ts').addPriceBars;
+declare const addPriceBars: typeof import('../../../base/charts/price-bars.ts').addPriceBars;
 declare const addTradeMarks: typeof import('./trade-marks.ts').addTradeMarks;
-declare const addIndicatorLines: typeof import('./indicator-lines.ts').addIndicatorLines;
-declare const styleLines: typeof import('./indicator-lines.ts').styleLines;
-declare const drawLegend: typeof import('./indicator-legend.ts').drawLegend;
+declare const addIndicatorLines: typeof import('../../../base/charts/indicator-lines.ts').addIndicatorLines;
+declare const styleLines: typeof import('../../../base/charts/indicator-lines.ts').styleLines;
+declare const drawLegend: typeof import('../../../base/charts/indicator-legend.ts').drawLegend;
 declare const connectLevels: typeof import('./level-buttons.ts').connectLevels;
 declare const connectTrades: typeof import('./trade-buttons.ts').connectTrades;
 

@@ -1,36 +1,14 @@
 /// <reference lib="dom" />
 import type * as Charts from 'lightweight-charts';
-import type { ChartData, Level, ShownTrade } from './chart-data.ts';
-import type { ChartTools } from './chart-tools.ts';
+import type { ChartData, ShownTrade } from './chart-data.ts';
+import type { Level } from '../../../base/charts/level.ts';
+import type { ChartTools } from '../../../base/charts/chart-tools.ts';
 
 declare const LightweightCharts: typeof Charts;
 declare const chartTools: ChartTools;
+declare const addTooltip: typeof import('../../../base/charts/tooltip.ts').addTooltip;
 
 type MarkedSeries = readonly (Charts.ISeriesApi<'Candlestick'> | Charts.ISeriesApi<'Custom'>)[];
-
-/** Adds a tooltip to the chart, which is hidden at first. */
-export function addTooltip(chart: Charts.IChartApi, element: HTMLElement) {
-  const tooltip = element.appendChild(document.createElement('div'));
-  tooltip.className = 'tooltip';
-  tooltip.hidden = true;
-  tooltip.ariaLive = 'polite';
-  return {
-    /** Shows lines of text beside a candle; hides the tooltip without lines. */
-    show(candle: number, lines: readonly string[]): void {
-      const x = chart.timeScale().logicalToCoordinate(candle as Charts.Logical);
-      tooltip.hidden = lines.length === 0 || x === null;
-      if (tooltip.hidden) return;
-      tooltip.replaceChildren(
-        ...lines.map((text) => Object.assign(document.createElement('div'), { textContent: text })),
-      );
-      const left = Math.min(x! + 12, element.clientWidth - tooltip.offsetWidth - 64);
-      tooltip.style.left = `${Math.max(4, left)}px`;
-    },
-    hide(): void {
-      tooltip.hidden = true;
-    },
-  };
-}
 
 /** The line of a trade from its entry to its exit. */
 export function tradeLine(chart: Charts.IChartApi, pnl: number): Charts.ISeriesApi<'Line'> {

@@ -1,6 +1,7 @@
 /// <reference lib="dom" />
 import type { PackedColumn } from '../pack-column.ts';
-import type { Level, PackedLevel, PriceChart } from './chart-data.ts';
+import type { Level } from '../../../base/charts/level.ts';
+import type { PackedLevel, PriceChart } from './chart-data.ts';
 
 /** Inverse of `packColumn`. */
 export function unpackColumn({ digits, length, text }: PackedColumn): (number | null)[] {

@@ -4,12 +4,14 @@ import type * as Charts from 'lightweight-charts';
 /** Defined by the library's bundle, which the page contains before this function. */
 declare const LightweightCharts: typeof Charts;
 
-/** Returns what both charts need; `renderPage` assigns it to the constant `chartTools` of the page. */
-export function prepareCharts() {
-  const data = JSON.parse(document.querySelector('#data')!.textContent) as {
-    /** Whether every instant is at midnight UTC, so that times of day are omitted. */
-    readonly dateOnly: boolean;
-  };
+/** Data of the charts of a page. */
+interface PageData {
+  /** Whether every instant is at midnight UTC, so that times of day are omitted. */
+  readonly dateOnly: boolean;
+}
+
+/** Returns what all charts need; the page assigns it to the constant `chartTools`. */
+export function prepareCharts(data: PageData) {
   const { createChart, ColorType, CrosshairMode, PriceScaleMode, TickMarkType } = LightweightCharts;
 
   const percent = (value: number): string =>

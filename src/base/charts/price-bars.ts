@@ -1,6 +1,6 @@
 /// <reference lib="dom" />
 import type * as Charts from 'lightweight-charts';
-import type { Candles } from '../series.ts';
+import type { Candles } from './level.ts';
 import type { ChartSeries } from './chart-series.ts';
 import type { ChartTools } from './chart-tools.ts';
 

@@ -1,6 +1,6 @@
 /// <reference lib="dom" />
 import type * as Charts from 'lightweight-charts';
-import type { ChartIndicator, Level } from './chart-data.ts';
+import type { ChartIndicator, Level } from './level.ts';
 import type { ChartSeries } from './chart-series.ts';
 import type { ChartTools } from './chart-tools.ts';
 

@@ -1,5 +1,5 @@
 /// <reference lib="dom" />
-import type { Level } from './chart-data.ts';
+import type { Level } from './level.ts';
 import type { ChartTools } from './chart-tools.ts';
 import type { StyledLine } from './indicator-lines.ts';
 

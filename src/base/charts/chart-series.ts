@@ -24,8 +24,8 @@ export interface AreaPoint extends Charts.CustomData<Charts.UTCTimestamp> {
 }
 
 /**
- * Returns the series that the library does not have; `renderPage` assigns them to the constant
- * `chartSeries` of the page.
+ * Returns the series that the library does not have; the page assigns them to the constant
+ * `chartSeries`.
  */
 export function prepareSeries() {
   const { customSeriesDefaultOptions } = LightweightCharts;
