@@ -46,20 +46,24 @@ const LONG_FUNCTIONS: Readonly<Record<string, string>> = {
   'src/server/administrators.ts addAdministrators': 'registers routes, one after another',
   'src/server/bots.ts addBots': 'registers routes, one after another',
   'src/server/console/account.ts addAccountPages': 'registers routes, one after another',
-  'src/server/console/bot.ts sessionPart': 'one part of a page, from top to bottom',
-  'src/server/console/bot.ts showBot': 'one page, from top to bottom',
   'src/server/console/client/connection.ts connection':
     'runs in the browser as one piece of text, so it cannot use helpers of its module',
   'src/server/console/client/equity-chart.ts equityChart':
-    'runs in the browser as one piece of text, so it cannot use helpers of its module',
+    'returns an object whose methods share its state',
   'src/server/console/client/event-text.ts eventText':
     'runs in the browser as one piece of text, so it cannot use helpers of its module',
+  'src/server/console/client/follow-range.ts followRange':
+    'connects the parts of charts, which share its state',
   'src/server/console/client/halting.ts halting':
     'runs in the browser as one piece of text, so it cannot use helpers of its module',
   'src/server/console/client/live.ts live':
     'runs in the browser as one piece of text, so it cannot use helpers of its module',
   'src/server/console/client/passkeys.ts passkeys':
     'runs in the browser as one piece of text, so it cannot use helpers of its module',
+  'src/server/console/client/session-charts.ts sessionCharts':
+    'returns an object whose methods share its state',
+  'src/server/console/client/session-prices.ts sessionPrices':
+    'returns an object whose methods share its state',
   'src/server/console/license-customers.ts addCustomerPages': 'registers routes, one after another',
   'src/server/console/license-customers.ts show': 'one page, from top to bottom',
   'src/server/console/license.ts showInstallation': 'one page, from top to bottom',

@@ -64,6 +64,7 @@ import { traceRequests } from './request-spans.ts';
 import { isSecure, refuseForeign } from './session-cookie.ts';
 import { addRunners } from './runners.ts';
 import { addSearches } from './searches.ts';
+import { addSessionViews } from './session-views.ts';
 import { addTasks } from './tasks.ts';
 import { addTrials } from './trials.ts';
 import { addValidationReports } from './validation-reports.ts';
@@ -97,6 +98,7 @@ const ROUTES: readonly ((app: App, services: Services) => void)[] = [
   addRunners,
   addSearches,
   addSizes,
+  addSessionViews,
   addTasks,
   addTrials,
   addValidationReports,

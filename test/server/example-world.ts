@@ -7,7 +7,7 @@ import { createBot, getBot, updateBot } from '../../src/fleet/registry/bots.ts';
 import { appendEvents } from '../../src/events/append.ts';
 import type { Decision } from '../../src/gate/decide.ts';
 import { haltAll, haltBot } from '../../src/fleet/halts/halt.ts';
-import { appendSession } from '../../src/fleet/tasks/session-record.ts';
+import { appendSession, stateEvent } from '../../src/fleet/tasks/session-record.ts';
 import type { Step } from '../../src/engine/steps.ts';
 import { barsEvent } from '../../src/trading/session-events.ts';
 import { createContract } from '../../src/identity/contracts.ts';
@@ -120,7 +120,14 @@ export async function newExampleWorld(operation: string): Promise<ExampleWorld> 
   await addExampleTask(server);
   if (operation === 'compareTasks') await addComparedTasks(server);
   if (/Chat|chat|Agent/.test(operation)) await addExampleChat(server);
-  const isOfSession = ['replayBot', 'compareBot', 'stopPaper', 'reEnableBot'].includes(operation);
+  const isOfSession = [
+    'replayBot',
+    'compareBot',
+    'stopPaper',
+    'reEnableBot',
+    'getSessionChart',
+    'listSessionTrades',
+  ].includes(operation);
   if (isOfSession) await addExampleSession(server);
   if (operation === 'forkBot') await addExampleSession(server, EXAMPLE_STEPS);
   if (operation === 'reEnableBot') await latchExampleSession(server);
@@ -484,7 +491,11 @@ async function addExampleSession(
         latches_lifted: 0,
       })
       .execute();
-    await appendSession(tx, { ...place, deployment_id }, now, steps.map(barsEvent));
+    const account = { cash: 1000, equity: 1000, positions: {}, working: [] };
+    const state = { status: 'running', time: null, seq: 0, ...account } as const;
+    const task = { ...place, deployment_id };
+    const recorded = [...steps.map(barsEvent), stateEvent(task, state, now)];
+    await appendSession(tx, task, now, recorded);
     const outcome = { status: 'success', result: '{}', summary: {} } as const;
     await endTask(tx, { ...open, kind: 'paper' }, now, outcome);
   });

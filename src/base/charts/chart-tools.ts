@@ -115,7 +115,8 @@ export function prepareCharts(data: PageData) {
       wider: () => move(2, 0),
       all: () => scale.fitContent(),
     };
-    const group = figure.querySelector<HTMLElement>('.range')!;
+    const group = figure.querySelector<HTMLElement>('.range');
+    if (group === null) return;
     group.hidden = false;
     for (const button of group.querySelectorAll('button')) {
       button.addEventListener('click', actions[button.value]!);
@@ -184,14 +185,15 @@ export function prepareCharts(data: PageData) {
       });
       line.replaceChildren(...pairs);
     };
-    const last = (): void => {
-      if (length() > 0) show(length() - 1);
+    let pointed: number | undefined;
+    const update = (): void => {
+      if (length() > 0) show(Math.min(pointed ?? Infinity, length() - 1));
     };
     chart.subscribeCrosshairMove(({ logical, time }) => {
-      if (logical === undefined || time === undefined) last();
-      else show(logical);
+      pointed = time === undefined ? undefined : logical;
+      update();
     });
-    return last;
+    return update;
   }
 
   return {

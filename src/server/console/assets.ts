@@ -2,17 +2,33 @@ import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
+import { prepareSeries } from '../../base/charts/chart-series.ts';
+import { CHART_COLORS, CHART_CSS } from '../../base/charts/chart-style.ts';
+import { prepareCharts } from '../../base/charts/chart-tools.ts';
+import { drawLegend } from '../../base/charts/indicator-legend.ts';
+import { addIndicatorLines, addVolumeBars, styleLines } from '../../base/charts/indicator-lines.ts';
+import { addPriceBars } from '../../base/charts/price-bars.ts';
+import { addTooltip } from '../../base/charts/tooltip.ts';
 import { linesOf, serverSentEvents } from '../../client/server-sent-events.ts';
 import { announce } from './client/announce.ts';
 import { askQuestion, chat, refreshChat } from './client/chat.ts';
 import { connection } from './client/connection.ts';
+import { describeLimits } from './client/describe-limits.ts';
 import { describeSession } from './client/describe-session.ts';
 import { equityChart } from './client/equity-chart.ts';
 import { eventText } from './client/event-text.ts';
+import { addFillMarks } from './client/fill-marks.ts';
+import { followRange } from './client/follow-range.ts';
 import { followBot } from './client/follow.ts';
 import { forms } from './client/forms.ts';
 import { halting } from './client/halting.ts';
 import { live } from './client/live.ts';
+import { liveTrades } from './client/live-trades.ts';
+import { orderMarks } from './client/order-marks.ts';
+import { sessionCharts } from './client/session-charts.ts';
+import { sessionCurve } from './client/session-curve.ts';
+import { sessionPrices } from './client/session-prices.ts';
+import { setRows } from './client/set-rows.ts';
 import { lease } from './client/lease.ts';
 import { showError, passkeys, post } from './client/passkeys.ts';
 import { progressText } from './client/progress-text.ts';
@@ -58,16 +74,15 @@ function asset(name: string, type: string, body: string): Asset {
 /**
  * Builds a script from functions of `client/` that calls the last one. It contains their source
  * text, so each function may refer only to types, globals of the browser, and functions listed
- * before it.
+ * before it. A part that is a text is a statement.
  */
-function script(name: string, ...functions: readonly ((...args: never[]) => unknown)[]): Asset {
-  const source = functions.map((one) => one.toString()).join('\n');
-  return asset(
-    `${name}.js`,
-    JAVASCRIPT,
-    `'use strict';\n(() => {\n${source}\n${functions.at(-1)!.name}();\n})();\n`,
-  );
+function script(name: string, ...parts: readonly (ClientFunction | string)[]): Asset {
+  const source = parts.map((one) => one.toString()).join('\n');
+  const { name: main } = parts.at(-1) as ClientFunction;
+  return asset(`${name}.js`, JAVASCRIPT, `'use strict';\n(() => {\n${source}\n${main}();\n})();\n`);
 }
+
+type ClientFunction = (...args: never[]) => unknown;
 
 /**
  * Serves a file of an npm package.
@@ -88,7 +103,7 @@ function vendorScript(
 export const STYLE_SHEET = asset(
   'style.css',
   'text/css; charset=utf-8',
-  STYLE + STYLE_OF_BOTS + STYLE_OF_CHAT,
+  `:root {${CHART_COLORS}}\n${CHART_CSS}\n${STYLE}${STYLE_OF_BOTS}${STYLE_OF_CHAT}`,
 );
 export const THEME = script('theme', theme);
 export const FORMS = script('forms', announce, forms);
@@ -112,10 +127,31 @@ export const LIVE = script(
   announce,
   eventText,
   describeSession,
+  describeLimits,
   followBot,
+  replacePart,
+  setRows,
+  prepareSeries,
+  'const chartSeries = prepareSeries();',
+  prepareCharts,
+  "const chartTools = prepareCharts({ dateOnly: 'daily' in document.querySelector('#now').dataset });",
+  addPriceBars,
+  addTooltip,
+  styleLines,
+  addVolumeBars,
+  addIndicatorLines,
+  drawLegend,
+  addFillMarks,
+  orderMarks,
+  sessionCurve,
+  sessionPrices,
   equityChart,
+  followRange,
+  sessionCharts,
+  liveTrades,
   live,
 );
+export const LIVE_TRADES = script('live-trades', replacePart, liveTrades);
 export const TIMELINE = script('timeline', announce, replacePart, timeline);
 export const HALTING = script('halting', announce, replacePart, halting);
 export const TASKS = script('tasks', replacePart, tasks);

@@ -6,11 +6,18 @@ import type { Visit } from './pages.ts';
 
 const TABS = [
   { title: 'Now', page: '' },
+  { title: 'Trades', page: 'trades' },
   { title: 'Events', page: 'events' },
   { title: 'Runs', page: 'runs' },
   { title: 'Versions', page: 'versions' },
   { title: 'Chat', page: 'chat' },
 ] as const;
+
+/** Tabs that only bots of one kind have. */
+const KIND_OF_TAB: Readonly<Record<string, BotDetail['kind']>> = {
+  trades: 'trading',
+  chat: 'research',
+};
 
 /** Reads the bot that the path of the page names. */
 export function readBot({ call, param }: Visit): Promise<BotDetail> {
@@ -42,7 +49,9 @@ export function botFrame(bot: BotDetail, page: (typeof TABS)[number]['page'], bo
     </div>
     <nav class="tabs" aria-label="Pages of this bot">
       <ul>
-        ${TABS.filter(({ page: one }) => one !== 'chat' || kind === 'research').map(
+        ${TABS.filter(
+          ({ page: one }) => KIND_OF_TAB[one] === undefined || KIND_OF_TAB[one] === kind,
+        ).map(
           (tab) =>
             html`<li>
               <a href="${botPath(slug, tab.page)}" ${tab.page === page && html`aria-current="page"`}

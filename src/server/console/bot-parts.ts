@@ -1,7 +1,7 @@
 /** Parts shared by the pages of bots and tasks. */
 import { html } from 'hono/html';
 import type { BotEvent } from '../../api/bot-state.ts';
-import type { BotListItem } from '../../api/bots.ts';
+import type { BotDetail, BotListItem } from '../../api/bots.ts';
 import type { BotDeployment, Task } from '../../api/tasks.ts';
 import { formatNumber, NO_VALUE } from '../../base/format.ts';
 import { formatFigure } from '../../base/format-figure.ts';
@@ -40,6 +40,26 @@ const KINDS = {
 
 export function status(of: keyof typeof KINDS): Html {
   return badge(KINDS[of], of);
+}
+
+/** The instruments of a bot, and whether the time of day of its bars does not matter. */
+export function universeOf({ document }: BotDetail) {
+  const { spec } = document as {
+    readonly spec?: {
+      readonly universe?: { readonly symbols?: readonly string[] };
+      readonly data?: { readonly timeframe?: string };
+    };
+  };
+  return {
+    symbols: spec?.universe?.symbols ?? [],
+    isDaily: /^\d+[dwM]$/.test(spec?.data?.timeframe ?? ''),
+  };
+}
+
+/** Shows the time of bars, which is a day for daily bars. */
+export function barTime(instant: string, isDaily: boolean): Html {
+  const text = isDaily ? instant.slice(0, 10) : instant.slice(0, 19).replace('T', ' ');
+  return html`<time datetime="${instant}">${text}</time>`;
 }
 
 /** The status of a bot, or its halt while one is in force. */

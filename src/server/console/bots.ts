@@ -3,6 +3,7 @@ import type { BotListItem, listBots } from '../../api/bots.ts';
 import { addBotPage } from './bot.ts';
 import { addBotEvents } from './bot-events.ts';
 import { addBotRuns } from './bot-runs.ts';
+import { addBotTrades } from './bot-trades.ts';
 import { addBotVersions } from './bot-versions.ts';
 import {
   BOTS_PATH,
@@ -30,6 +31,7 @@ export function addBotPages(pages: Pages): void {
   addBotPage(pages);
   addBotEvents(pages);
   addBotRuns(pages);
+  addBotTrades(pages);
   addBotVersions(pages);
 }
 

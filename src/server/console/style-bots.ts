@@ -23,7 +23,43 @@ a.button[aria-disabled] { opacity: 0.5; cursor: not-allowed; }
 .figures dd { font-size: 1.1875rem; font-weight: 600; letter-spacing: -0.01em; overflow-wrap: anywhere; }
 .figures dd[data-figure='time'] { font-size: 0.9375rem; font-weight: 400; line-height: 1.8; letter-spacing: 0; white-space: nowrap; }
 .heading .badge { margin-inline: 0.25rem 0.5rem; }
-.chart { height: clamp(16rem, 42vh, 30rem); margin-inline: -0.25rem; }
+.chart { position: relative; width: 100%; }
+#prices { --prices: clamp(17rem, 40vh, 27rem); height: var(--prices); }
+#equity { height: clamp(12rem, 26vh, 17rem); }
+#charts figure + figure { margin-top: 1.5rem; }
+#charts figure > * + * { margin-top: 0.375rem; }
+.controls { display: flex; flex-wrap: wrap; gap: 0.375rem 0.75rem; align-items: center; }
+.controls button, .controls select { min-height: 1.875rem; padding: 0.125rem 0.5rem; font-size: 0.8125rem; width: auto; border-color: var(--rule); }
+.controls button:hover { border-color: var(--muted); }
+.presets { display: flex; flex-wrap: wrap; gap: 0.25rem; }
+.controls [aria-pressed='true'] { background: var(--panel); border-color: var(--ink); font-weight: 600; }
+.indicators { margin-bottom: 0; }
+.indicators button { border-color: var(--rule); }
+.desk { display: grid; grid-template-columns: minmax(0, 1fr); gap: 0 2.5rem; }
+.desk section { margin-top: 1.75rem; }
+@media (min-width: 68rem) { .desk { grid-template-columns: minmax(0, 2.3fr) minmax(19rem, 1fr); } }
+.limits { list-style: none; }
+.limits li { display: grid; grid-template-columns: 1fr auto; gap: 0 0.75rem; padding-block: 0.375rem; font-size: 0.875rem; max-width: none; }
+.limits .use { color: var(--muted); text-align: right; }
+.limits .use b { color: var(--ink); font-weight: 600; }
+.limits .share { display: inline-block; min-width: 3rem; }
+.limits meter { grid-column: 1 / -1; width: 100%; height: 0.5rem; margin-top: 0.25rem; }
+meter { appearance: none; border: 0; border-radius: 99px; background: var(--rule); overflow: hidden; }
+meter::-webkit-meter-inner-element { display: block; height: 100%; }
+meter::-webkit-meter-bar { height: 100%; border: 0; border-radius: 99px; background: var(--rule); }
+meter::-webkit-meter-optimum-value, meter::-webkit-meter-suboptimum-value, meter::-webkit-meter-even-less-good-value { background: var(--accent); }
+.loss-limit meter::-webkit-meter-optimum-value { background: var(--good); }
+.loss-limit meter::-webkit-meter-suboptimum-value { background: var(--warning); }
+.loss-limit meter::-webkit-meter-even-less-good-value { background: var(--bad); }
+meter::-moz-meter-bar { background: var(--accent); }
+.loss-limit meter::-moz-meter-bar { background: var(--good); }
+.loss-limit meter:-moz-meter-sub-optimum::-moz-meter-bar { background: var(--warning); }
+.loss-limit meter:-moz-meter-sub-sub-optimum::-moz-meter-bar { background: var(--bad); }
+#trades-rows { margin-top: 0.75rem; }
+#trades-rows > * + * { margin-top: 0.75rem; }
+.sort { color: inherit; text-decoration: none; white-space: nowrap; }
+.sort:hover { color: var(--ink); text-decoration: underline; }
+.trades td, .trades th { white-space: nowrap; }
 .halves { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 22rem), 1fr)); gap: 0 2.5rem; }
 .line { display: flex; flex-wrap: wrap; gap: 0.25rem 0.75rem; align-items: baseline; justify-content: space-between; }
 .stream { max-height: 22rem; }
@@ -68,6 +104,7 @@ th[aria-sort='ascending'] a.sort::after { content: ' ↑'; }
 @media (min-width: 112rem) { .halted { max-width: 112rem; } }
 @media (max-width: 40rem) {
   .who .button { padding-inline: 0.5rem; }
-  .chart { height: 16rem; }
+  #prices { --prices: 16rem; }
+  #equity { height: 12rem; }
 }
 `;

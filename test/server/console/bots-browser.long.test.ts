@@ -78,7 +78,7 @@ describe('pages of bots in a browser', () => {
     await browser.signIn();
     await browser.open('/console/bots/watched');
     await page.locator('#connection', { hasText: 'live' }).waitFor();
-    await page.locator('#chart canvas').first().waitFor();
+    await page.locator('#prices canvas').first().waitFor();
     const lastSeq = await newest();
     const day = page.locator('[data-figure=time]');
     await page.waitForFunction(
@@ -121,7 +121,7 @@ describe('pages of bots in a browser', () => {
     await page.locator('aside.halted', { hasText: 'it buys too much' }).waitFor();
     expect(await browser.findBarriers()).toEqual([]);
     await browser.open('/console/bots/halted');
-    await page.getByText('No paper session is running.').waitFor();
+    await page.getByText('No session is running.').waitFor();
   });
 
   test('halt all bots after the typed confirmation, and resume them', async () => {

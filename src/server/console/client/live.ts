@@ -2,26 +2,31 @@
 
 import type { BotEvent, PaperSession } from '../../../api/bot-state.ts';
 import { announce } from './announce.ts';
+import { describeLimits, type BotLimits } from './describe-limits.ts';
 import { describeSession } from './describe-session.ts';
-import { equityChart, type Point } from './equity-chart.ts';
 import { eventText } from './event-text.ts';
 import { followBot } from './follow.ts';
+import { liveTrades } from './live-trades.ts';
+import { sessionCharts } from './session-charts.ts';
+import { setRows } from './set-rows.ts';
 
 /** Initial data of the page, in the attribute `data-live` of `#now`. */
 export interface LiveData {
   readonly bot: string;
   /** Id of its task. */
   readonly session: string;
-  /** Sequence number of the last event that `state` and `closes` include. */
-  readonly head: number;
+  /** Whether the session had ended when the page was made. */
+  readonly hasEnded: boolean;
   readonly state: PaperSession;
   readonly closes: Readonly<Record<string, number>>;
+  readonly limits: BotLimits;
+  /** Equity at the start of the session. */
+  readonly cash: number;
 }
 
-/** Updates `#now` on the page of a bot as events arrive. */
+/** Updates `#now` on the page of a bot as events arrive: each event only the parts that it changes. */
 export function live(): void {
   const DRAW_EVERY_MS = 100;
-  const MAX_POINTS = 4000;
   const TAIL = 12;
   const TABLE_ROWS = 100;
 
@@ -47,38 +52,11 @@ export function live(): void {
 
   let state: PaperSession | undefined = data?.state;
   const closes: Record<string, number> = { ...data?.closes };
-  let points: Point[] = [];
-  let first: number | undefined;
-  let peak = -Infinity;
-  let deepest = 0;
-  let drawn = 0;
   let tail: BotEvent[] = [];
-  const chart = data && equityChart(of('#chart'));
-
-  function addPoint({ time, equity }: Pick<PaperSession, 'time' | 'equity'>): void {
-    first ??= equity;
-    if (time === null) {
-      peak = Math.max(peak, equity);
-      return;
-    }
-    const at = Math.floor(Date.parse(time) / 1000) as Point['time'];
-    const last = points.at(-1);
-    if (last !== undefined && at < last.time) return;
-    peak = Math.max(peak, equity);
-    const drawdown = peak > 0 ? equity / peak - 1 : 0;
-    deepest = Math.min(deepest, drawdown);
-    const point = { time: at, equity, drawdown };
-    if (last?.time === at) {
-      points[points.length - 1] = point;
-      drawn = Math.min(drawn, points.length - 1);
-      return;
-    }
-    points.push(point);
-    if (points.length <= MAX_POINTS) return;
-    // Halve the resolution to bound the memory and time that the page needs.
-    points = points.filter((_, i) => i % 2 === 0 || i === points.length - 1);
-    drawn = 0;
-  }
+  let hasNewState = true;
+  const figureOf = document.querySelector<HTMLElement>('#charts');
+  const charts = data && figureOf ? sessionCharts(figureOf, data.bot, data.session) : undefined;
+  const refreshTrades = liveTrades();
 
   function take(event: BotEvent): void {
     const { kind, run_id, payload } = event;
@@ -87,24 +65,32 @@ export function live(): void {
     if (kind === 'control.halted' || kind === 'control.resumed' || kind === 'run.ended') {
       void showBanner();
     }
-    if (data === undefined) {
-      // The first session has started.
-      if (kind === 'session.state') location.reload();
+    if (data === undefined || (data.hasEnded && run_id !== data.session)) {
+      // Another session has started.
+      const isChosen = new URL(location.href).searchParams.has('session');
+      if (kind === 'session.state' && !isChosen) location.reload();
       return;
     }
     if (run_id !== data.session) return;
     if (kind === 'data.bars') {
       const bars = payload['bars'] as Readonly<Record<string, readonly number[]>>;
       for (const [symbol, bar] of Object.entries(bars)) closes[symbol] = bar[3]!;
+      charts?.takeBars(event);
+      hasNewState = true;
     } else if (kind === 'session.state') {
       state = payload as unknown as PaperSession;
-      addPoint(state);
+      charts?.takeState(state);
+      hasNewState = true;
+    } else if (kind.startsWith('order.')) {
+      charts?.takeOrder(event);
+      if (kind === 'order.filled' || kind === 'order.corrected') refreshTrades();
     } else if (kind === 'run.ended') {
       const text = `The session has ended: ${String(payload['status'])}.`;
       const place = of('.ended');
       place.querySelector('span')!.textContent = `${text} `;
       place.hidden = false;
-      of('[data-stop]').hidden = true;
+      root.querySelector<HTMLElement>('[data-stop]')?.remove();
+      refreshTrades();
       announce(text);
     }
   }
@@ -122,56 +108,58 @@ export function live(): void {
     const place = root.querySelector(`[data-figure=${name}]`);
     if (place !== null && place.textContent !== text) place.textContent = text;
   };
-
-  function replaceRows(place: HTMLElement, cells: readonly (readonly (string | Node)[])[]): void {
-    place.querySelector('tbody')!.replaceChildren(
-      ...cells.map((row) => {
-        const line = document.createElement('tr');
-        row.forEach((content, i) => {
-          const cell = document.createElement(i === 0 ? 'th' : 'td');
-          if (i === 0) cell.setAttribute('scope', 'row');
-          cell.append(content);
-          line.append(cell);
-        });
-        return line;
-      }),
-    );
+  function setTable(id: string, rows: readonly (readonly string[])[]): void {
+    of(`#${id}-none`).hidden = rows.length > 0;
+    of(`#${id}-table`).hidden = rows.length === 0;
+    setRows(of(`#${id}-table tbody`), rows);
   }
-
-  function replaceTable(id: string, cells: readonly (readonly string[])[]): void {
-    of(`#${id}-none`).hidden = cells.length > 0;
-    of(`#${id}-table`).hidden = cells.length === 0;
-    replaceRows(of(`#${id}-table`), cells);
-  }
-
   function drawSession(session: PaperSession): void {
-    const { equity, cash, working, time } = session;
+    const { equity, cash, working, time, carry } = session;
+    const points = charts?.points() ?? [];
     const last = points.at(-1);
+    const start = carry?.risk.day_start_equity ?? 0;
     figure('equity', money(equity));
     figure('cash', money(cash));
-    figure('change', first === undefined || first === 0 ? none : percent(equity / first - 1));
+    figure('today', start > 0 ? percent(equity / start - 1) : none);
+    figure('change', data!.cash > 0 ? percent(equity / data!.cash - 1) : none);
     figure('drawdown', last === undefined ? none : percent(last.drawdown));
+    const deepest = points.reduce((least, { drawdown }) => Math.min(least, drawdown), 0);
     figure('deepest', points.length === 0 ? none : percent(deepest));
     figure('orders', String(working.length));
-    figure('time', time === null ? 'none yet' : clock(time));
+    const isDaily = 'daily' in root.dataset;
+    figure('time', time === null ? 'none yet' : isDaily ? time.slice(0, 10) : clock(time));
     const described = describeSession(session, closes, { money, percent, units, none });
     figure('net', described.net);
     figure('gross', described.gross);
-    replaceTable('positions', described.positions);
-    replaceTable('working', described.orders);
-    const details = root.querySelector<HTMLDetailsElement>('#points')!;
-    if (details.open) {
-      replaceRows(
-        details,
-        points
-          .slice(-TABLE_ROWS)
-          .toReversed()
-          .map((point) => [
-            clock(new Date(point.time * 1000).toISOString()),
-            money(point.equity),
-            percent(point.drawdown),
-          ]),
-      );
+    setTable('positions', described.positions);
+    setTable('working', described.orders);
+    drawLimits(session);
+    const details = root.querySelector<HTMLDetailsElement>('#points');
+    if (details?.open !== true) return;
+    setRows(
+      details.querySelector('tbody')!,
+      points
+        .slice(-TABLE_ROWS)
+        .toReversed()
+        .map((point) => [
+          clock(new Date(point.time * 1000).toISOString()),
+          money(point.equity),
+          percent(point.drawdown),
+        ]),
+    );
+  }
+  function drawLimits(session: PaperSession): void {
+    for (const { name, used, limit } of describeLimits(session, closes, data!.limits)) {
+      const row = root.querySelector<HTMLElement>(`[data-limit=${name}]`);
+      if (row === null) continue;
+      const text = name.endsWith('_pct') ? percent(used) : units(used);
+      const place = row.querySelector('[data-used]')!;
+      if (place.textContent !== text) place.textContent = text;
+      const meter = row.querySelector('meter')!;
+      if (meter.value !== used) meter.value = used;
+      const share = `${Math.round((100 * used) / limit)} %`;
+      const part = row.querySelector('[data-share]')!;
+      if (part.textContent !== share) part.textContent = share;
     }
   }
 
@@ -205,9 +193,9 @@ export function live(): void {
     isPlanned = false;
     drawnAt = performance.now();
     drawTail();
-    if (state === undefined || chart === undefined) return;
-    chart.show(points, drawn);
-    drawn = points.length;
+    if (state === undefined || !hasNewState) return;
+    hasNewState = false;
+    charts?.draw();
     drawSession(state);
   }
   function plan(): void {
@@ -217,16 +205,12 @@ export function live(): void {
   }
 
   async function start(): Promise<void> {
-    if (data !== undefined) {
-      const path = `/bots/${data.bot}/state/events?kind=session.state&last=true&limit=1000&until_seq=${data.head}`;
-      const answer = await fetch(path);
-      if (answer.ok) {
-        const { items } = (await answer.json()) as { readonly items: readonly BotEvent[] };
-        for (const { run_id, payload } of items) {
-          if (run_id === data.session) addPoint(payload as unknown as PaperSession);
-        }
-      }
-      of('#points').addEventListener('toggle', plan);
+    if (data !== undefined && charts !== undefined) {
+      await charts.start(data.state);
+      of('#points').addEventListener('toggle', () => {
+        hasNewState = true;
+        plan();
+      });
       plan();
     }
     const badge = of('#connection .badge');

@@ -1,0 +1,66 @@
+import type { PaperSession } from '../../../api/bot-state.ts';
+
+/** Limits of a bot by the names in its spec; a limit that is off is absent. */
+export type BotLimits = Readonly<Record<string, number>>;
+
+/** How much of a limit a session uses. */
+export interface LimitUse {
+  readonly name: string;
+  /** In the unit of the limit. */
+  readonly used: number;
+  readonly limit: number;
+}
+
+/**
+ * Measures how much of each limit a session uses. Limits of single orders are compared with the largest
+ * working order. Leaves out limits that the state of a session does not show. Runs both on the server
+ * and in the browser.
+ */
+export function describeLimits(
+  {
+    equity,
+    positions,
+    working,
+    carry,
+  }: Pick<PaperSession, 'equity' | 'positions' | 'working' | 'carry'>,
+  closes: Readonly<Record<string, number>>,
+  limits: BotLimits,
+): LimitUse[] {
+  const most = (values: readonly number[]): number => Math.max(0, ...values);
+  const closeOf = (symbol: string): number => closes[symbol] ?? carry?.marks[symbol] ?? 0;
+  const share = (loss: number, of: number): number => (of > 0 ? Math.max(0, loss) / of : 0);
+  const peak = carry?.risk.peak_equity ?? equity;
+  const start = carry?.risk.day_start_equity ?? equity;
+  const units = ({ quantity, weight = 0, filled, symbol }: (typeof working)[number]): number => {
+    const close = closeOf(symbol);
+    if (quantity !== undefined) return quantity - filled;
+    return close > 0 ? Math.abs((weight * equity) / close - (positions[symbol] ?? 0)) : 0;
+  };
+  const used: Readonly<Record<string, () => number>> = {
+    max_order_value: () =>
+      most(working.map((one) => units(one) * (one.limit ?? one.stop ?? closeOf(one.symbol)))),
+    max_order_qty: () => most(working.map(units)),
+    price_collar_bps: () =>
+      most(
+        working.flatMap(({ symbol, limit, stop }) => {
+          const price = limit ?? stop;
+          const close = closeOf(symbol);
+          return price === undefined || close === 0 ? [] : [1e4 * Math.abs(price / close - 1)];
+        }),
+      ),
+    max_position_pct: () =>
+      most(
+        Object.entries(positions).map(([symbol, count]) =>
+          share(Math.abs(count * closeOf(symbol)), equity),
+        ),
+      ),
+    max_daily_loss_pct: () => share(start - equity, start),
+    max_drawdown_pct: () => share(peak - equity, peak),
+    max_instruments: () =>
+      new Set([...Object.keys(positions), ...working.map(({ symbol }) => symbol)]).size,
+  };
+  return Object.entries(limits).flatMap(([name, limit]) => {
+    const measure = used[name];
+    return measure === undefined ? [] : [{ name, limit, used: measure() }];
+  });
+}
