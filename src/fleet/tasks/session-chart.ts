@@ -11,6 +11,7 @@ import { hostedBot } from '../../bots/load-bot.ts';
 import { readChangedSpec } from '../../bots/hosted.ts';
 import { engineConfig } from '../../bots/spec.ts';
 import { ServiceError } from '../../base/errors.ts';
+import { EarlierBars } from '../../engine/earlier-bars.ts';
 import { Engine } from '../../engine/engine.ts';
 import type { EngineInstrument } from '../../engine/engine-setup.ts';
 import type { ReturnedIndicator } from '../../engine/series/returned-indicators.ts';
@@ -160,10 +161,11 @@ async function barsOf(
     }
   }
   const isWhole = rows.length < MOST_EVENTS;
-  const before = { after_seq: 0, kinds: ['data.warm_up'], run_id, limit: 1 };
-  const [first] = isWhole ? (await readRows(db, bot_id, before)).rows : [];
-  const warmUp = first === undefined ? {} : warmUpOf(first.payload);
-  return symbols.map((symbol) => ({ symbol, bars: bars.get(symbol)!, warmUp: warmUp[symbol] }));
+  const before = { after_seq: 0, kinds: ['data.warm_up'], run_id, limit: PAGE };
+  const parts = isWhole ? (await readRows(db, bot_id, before)).rows : [];
+  const earlier = new EarlierBars();
+  for (const { payload } of parts) earlier.add(warmUpOf(payload));
+  return symbols.map((symbol) => ({ symbol, bars: bars.get(symbol)!, ...earlier.of(symbol) }));
 }
 
 /** Runs the strategy without its trading, which leaves its indicators. */
