@@ -41,7 +41,7 @@ export function addSessionViews(app: App, { identity, tasks }: Services): void {
     if (format === 'csv') {
       c.header('Content-Disposition', 'attachment; filename="trades.csv"');
       const text = await sessionTradesCsv(read, bot_ref, filter);
-      return c.body(text, 200, { 'Content-Type': 'text/csv; charset=utf-8' }) as never;
+      return c.body(text, 200, { 'Content-Type': 'text/csv; charset=utf-8' });
     }
     const { run_id, count, pnl, ...found } = await listSessionTrades(read, bot_ref, filter, {
       limit,

@@ -1,3 +1,4 @@
+import { strict as assert } from 'node:assert';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import type { SessionChart, SessionTrade } from '../../src/api/session-views.ts';
 import type { TaskDetail } from '../../src/api/tasks.ts';
@@ -26,7 +27,7 @@ beforeAll(async () => {
   await vi.waitFor(
     async () => {
       const { body: task } = await send('GET', `/tasks/${task_id}`);
-      expect((task as TaskDetail).status).toBe('success');
+      assert.equal((task as TaskDetail).status, 'success');
     },
     { timeout: 30_000, interval: 50 },
   );

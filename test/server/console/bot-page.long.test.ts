@@ -56,12 +56,12 @@ async function openLive(query = ''): Promise<void> {
 /** Waits until bars have arrived since. */
 async function awaitBars(count: number): Promise<void> {
   await browser.page.waitForFunction(() =>
-    /^\d{4}/.test(document.querySelector('[data-figure=time]')!.textContent!.trim()),
+    /^\d{4}/.test(document.querySelector('[data-figure=time]')!.textContent.trim()),
   );
   const before = Date.parse(await barShown());
   const until = new Date(before + count * 86_400_000).toISOString().slice(0, 10);
   await browser.page.waitForFunction(
-    (day) => document.querySelector('[data-figure=time]')!.textContent!.trim() >= day,
+    (day) => document.querySelector('[data-figure=time]')!.textContent.trim() >= day,
     until,
     { timeout: 30_000 },
   );
@@ -107,7 +107,7 @@ describe('the page of a bot', () => {
     await page.mouse.move(box.x + box.width / 3, box.y + box.height / 3);
     const last = await barShown();
     await page.waitForFunction(
-      (day) => !document.querySelector('.readings')!.textContent!.includes(day.trim()),
+      (day) => !document.querySelector('.readings')!.textContent.includes(day.trim()),
       last,
     );
     expect(await readings.innerText()).toMatch(/Open .*High .*Low .*Close /s);

@@ -117,10 +117,10 @@ export function live(): void {
     const { equity, cash, working, time, carry } = session;
     const points = charts?.points() ?? [];
     const last = points.at(-1);
-    const start = carry?.risk.day_start_equity ?? 0;
+    const opening = carry?.risk.day_start_equity ?? 0;
     figure('equity', money(equity));
     figure('cash', money(cash));
-    figure('today', start > 0 ? percent(equity / start - 1) : none);
+    figure('today', opening > 0 ? percent(equity / opening - 1) : none);
     figure('change', data!.cash > 0 ? percent(equity / data!.cash - 1) : none);
     figure('drawdown', last === undefined ? none : percent(last.drawdown));
     const deepest = points.reduce((least, { drawdown }) => Math.min(least, drawdown), 0);

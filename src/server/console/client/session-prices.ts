@@ -70,7 +70,7 @@ export function sessionPrices(element: HTMLElement) {
     candles.volume.push(volume);
     for (const range of level.ranges) range.close.push(null);
     const row = { time: time as Charts.UTCTimestamp, open, high, low, close };
-    for (const series of bars.series) series.update(row as never);
+    for (const series of bars.series) series.update(row);
   }
 
   return {
