@@ -8,10 +8,11 @@ import type { SweepDocument } from '../../../src/backtest/search/sweep-document.
 import { inProcess } from '../../cli/in-process.ts';
 import { seededRandom } from '../../engine/indicator-contract.ts';
 import { isAtLength } from '../../length.ts';
+import randomOrders from './waking-strategy.ts';
 
 const HOUR = 3_600_000;
 const SEEDS = isAtLength ? 100 : 12;
-const MODES = ['own', 'declared', 'waking'];
+const MODES = randomOrders.params.mode.choices;
 
 let directory: string;
 let bot: string;
