@@ -7,7 +7,8 @@ import { resolveDataset } from '../market/catalogue.ts';
 import { loadDataset, type Dataset, type LoadOptions } from '../market/load-dataset.ts';
 import type { FileAnswer, FileRequest } from './file-thread-worker.ts';
 import type { Summary } from './summary.ts';
-import { writeTableFiles, type TableFiles } from './table-files.ts';
+import type { OnLines, TableFiles } from './run-tables.ts';
+import { writeTableFiles } from './table-files.ts';
 
 const FILE = new URL(`./file-thread-worker${import.meta.url.slice(-3)}`, import.meta.url);
 
@@ -17,26 +18,31 @@ const LONG_STEPS = 200_000;
 /** Size of a file of bars from which reading it takes longer than that. */
 const LONG_BYTES = 4 << 20;
 
+interface OpenRequest extends PromiseWithResolvers<unknown> {
+  readonly onProgress: OnLines | undefined;
+}
+
 /**
  * Reads bars and writes tables, if they are long in one other thread, so that the thread of the caller
  * can do other work. While the thread is idle, it does not keep the process running.
  */
 export class FileThread {
   #worker: Worker | undefined;
-  readonly #open = new Map<number, PromiseWithResolvers<unknown>>();
+  readonly #open = new Map<number, OpenRequest>();
   #last = 0;
 
   /** See `loadDataset`. */
   async load(options: LoadOptions): Promise<Dataset> {
     if (this.#worker === undefined && !(await isLong(options))) return loadDataset(options);
-    return (await this.#ask({ load: options })) as Dataset;
+    const { onProgress, ...load } = options;
+    return (await this.#ask({ load }, onProgress)) as Dataset;
   }
 
   /** See `writeTableFiles`. */
-  async write(tables: TableFiles): Promise<Summary['hashes']> {
+  async write(tables: TableFiles, onProgress?: OnLines): Promise<Summary['hashes']> {
     const isLongRun = tables.curve.equity.length >= LONG_STEPS;
-    if (this.#worker === undefined && !isLongRun) return writeTableFiles(tables);
-    return (await this.#ask({ write: tables })) as Summary['hashes'];
+    if (this.#worker === undefined && !isLongRun) return writeTableFiles(tables, onProgress);
+    return (await this.#ask({ write: tables }, onProgress)) as Summary['hashes'];
   }
 
   /** Ends the thread. */
@@ -48,6 +54,7 @@ export class FileThread {
     const worker = new Worker(FILE, { env: THREAD_ENV });
     worker.on('message', (message: FileAnswer) => {
       const open = this.#open.get(message.id)!;
+      if ('done' in message) return open.onProgress?.(message.done, message.total);
       this.#open.delete(message.id);
       if (this.#open.size === 0) worker.unref();
       if ('value' in message) open.resolve(message.value);
@@ -64,13 +71,16 @@ export class FileThread {
     return worker;
   }
 
-  async #ask(request: Omit<FileRequest, 'id'>): Promise<unknown> {
+  async #ask(
+    request: Pick<FileRequest, 'load' | 'write'>,
+    onProgress: OnLines | undefined,
+  ): Promise<unknown> {
     this.#worker ??= this.#start();
     const id = ++this.#last;
-    const open = Promise.withResolvers<unknown>();
+    const open = { ...Promise.withResolvers<unknown>(), onProgress };
     this.#open.set(id, open);
     this.#worker.ref();
-    this.#worker.postMessage({ id, ...request });
+    this.#worker.postMessage({ id, ...request, reports: onProgress !== undefined });
     return open.promise;
   }
 }

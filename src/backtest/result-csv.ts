@@ -1,23 +1,5 @@
 import { isoTime } from '../base/iso-time.ts';
-import type { TradeTable } from './trade-files.ts';
-
-/** Columns of a run's files, in their order in the file. */
-export const TRADE_COLUMNS = [
-  'id',
-  'symbol',
-  'side',
-  'entry_time',
-  'exit_time',
-  'bars',
-  'quantity',
-  'entry_price',
-  'exit_price',
-  'pnl',
-  'return',
-  'fees',
-  'status',
-] as const;
-export const EQUITY_COLUMNS = ['time', 'equity', 'drawdown'] as const;
+import { EQUITY_COLUMNS, TRADE_COLUMNS, type EquityCurve, type TradeTable } from './run-tables.ts';
 
 /**
  * Formats a value as a cell of a CSV line (RFC 4180). A text that a spreadsheet would run as a formula
@@ -42,9 +24,6 @@ export function* tradeLines({ count, columns, labels }: TradeTable): Generator<s
     yield `${c.id[row]!},${symbol(row)},${side(row)},${isoTime(c.entry_time[row]!)},${isoTime(c.exit_time[row]!)},${c.bars[row]!},${c.quantity[row]!},${c.entry_price[row]!},${c.exit_price[row]!},${c.pnl[row]!},${c.return[row]!},${c.fees[row]!},${status(row)}\n`;
   }
 }
-
-/** Columns of `equity.csv` and `equity.parquet`: equity at each step, and its drawdown. */
-export type EquityCurve = Readonly<Record<(typeof EQUITY_COLUMNS)[number], Float64Array>>;
 
 /** Lines of `equity.csv`. */
 export function* equityLines({ time, equity, drawdown }: EquityCurve): Generator<string> {

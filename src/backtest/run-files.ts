@@ -3,6 +3,7 @@ import { dirname, join } from 'node:path';
 import { setFlagsFromString } from 'node:v8';
 import { isMainThread } from 'node:worker_threads';
 import { removeAbandoned, tryToWriteInto } from '../base/atomic-file.ts';
+import { forEachStep } from '../engine/order-steps.ts';
 import type { RunResult } from '../engine/run-result.ts';
 import { makeDirectory } from '../base/make-directory.ts';
 import type { Outcome } from './backtest.ts';
@@ -12,6 +13,7 @@ import { beginReport } from './report/report.ts';
 import type { Summary } from './summary.ts';
 import { drawdownsOf } from './returns.ts';
 import { FileThread } from './file-thread.ts';
+import type { OnLines } from './run-tables.ts';
 import { tradeTable } from './trade-files.ts';
 import { notWritable, writeText } from './write-text.ts';
 
@@ -29,6 +31,7 @@ interface WriteOptions {
   readonly hasEquityCsv?: boolean;
   /** Writes the tables; by default, a thread for these alone if they are long. */
   readonly thread?: FileThread | undefined;
+  readonly onProgress?: OnLines | undefined;
 }
 
 /**
@@ -103,12 +106,12 @@ export async function beginTables(
   const curve = { time, equity, drawdown };
   const trades = tradeTable(result);
   const hashes = thread
-    .write({ directory, curve, hasCsv, journal: journal.data, trades })
+    .write({ directory, curve, hasCsv, journal: journal.data, trades }, options.onProgress)
     .finally(() => (options.thread === undefined ? thread.end() : undefined));
   // The caller awaits it later, perhaps after an error of its own.
   hashes.catch(() => {});
   const exitReasons = new ExitReasons(options.closing);
-  for (const event of journal.events()) exitReasons.add(event);
+  forEachStep(journal, (step) => exitReasons.add(step));
   return {
     files: [
       ...(hasCsv ? ['equity.csv'] : []),

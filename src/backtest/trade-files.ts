@@ -1,19 +1,11 @@
 import { join } from 'node:path';
 import type { RunResult } from '../engine/run-result.ts';
 import type { Trade } from '../engine/round-trip.ts';
-import { TRADE_COLUMNS, tradeLines } from './result-csv.ts';
+import { tradeLines } from './result-csv.ts';
+import { TRADE_COLUMNS, type CountLines, type TradeTable } from './run-tables.ts';
 import { writeColumns } from './write-columns.ts';
 import { writeText } from './write-text.ts';
 
-/** Trades as plain data, for another thread: the closed ones, then the open ones. */
-export interface TradeTable {
-  readonly count: number;
-  /** The columns that have them hold indexes of these texts. */
-  readonly labels: Readonly<Record<(typeof TEXTS)[number], readonly string[]>>;
-  readonly columns: Readonly<Record<(typeof TRADE_COLUMNS)[number], Float64Array>>;
-}
-
-const TEXTS = ['symbol', 'side', 'status'] as const;
 const SIDES = ['long', 'short'] as const;
 const STATES = ['closed', 'open'] as const;
 
@@ -56,8 +48,12 @@ export function tradeTable({
  * @returns `hashes.trades` of the summary
  * @throws ServiceError `output_not_writable`
  */
-export async function writeTrades(directory: string, table: TradeTable): Promise<string> {
+export async function writeTrades(
+  directory: string,
+  table: TradeTable,
+  count: CountLines = (lines) => lines,
+): Promise<string> {
   const { columns, labels } = table;
   await writeColumns(join(directory, 'trades.parquet'), columns, TRADE_COLUMNS, { labels });
-  return writeText(join(directory, 'trades.csv'), tradeLines(table));
+  return writeText(join(directory, 'trades.csv'), count(tradeLines(table)));
 }

@@ -21,6 +21,15 @@ export class PhaseProgress {
     this.#progress?.update(done);
   }
 
+  /** Returns a function that reports the progress of a phase from its beginning; undefined without a terminal. */
+  of(phase: string): ((done: number, total: number) => void) | undefined {
+    if (!this.#context.io.stderr.isTTY) return undefined;
+    return (done, total) => {
+      if (phase !== this.#phase) this.update(phase, 0, total);
+      this.update(phase, done, total);
+    };
+  }
+
   stop(): void {
     this.#progress?.stop();
   }

@@ -16,7 +16,7 @@ export interface CsvFile {
   /** Lines before the first row of data. */
   readonly skip: number;
   readonly delimiter: string;
-  /** Rows that the size of the file suggests; too few for an archive. */
+  /** Rows that the size of the file suggests; far too few for an archive. */
   readonly estimatedRows: number;
 }
 
@@ -56,7 +56,7 @@ export async function openCsv(path: string, isGzipped: boolean): Promise<CsvFile
     hasHeader,
     skip: hasHeader ? first + 1 : first,
     delimiter,
-    estimatedRows: Math.ceil((statSync(path).size / head.length) * lines.length * 1.25),
+    estimatedRows: Math.ceil((statSync(path).size / head.length) * lines.length),
   };
 }
 

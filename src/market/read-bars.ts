@@ -23,6 +23,8 @@ export interface ReadOptions {
   /** First and last instant to read, see `parseWindow`. */
   readonly from?: string | undefined;
   readonly to?: string | undefined;
+  /** Called with the rows read so far and in total, which is an estimate for CSV. */
+  readonly onProgress?: ((done: number, total: number) => void) | undefined;
 }
 
 /**
@@ -60,6 +62,7 @@ export async function readBars(path: string, options: ReadOptions = {}): Promise
       const { bars, tooLong } = await readColumns(connection, table, layout, {
         path: file,
         timeFormat: options.timeFormat,
+        onProgress: options.onProgress,
       });
       if (bars.length === 0) {
         throw new ServiceError('invalid_data', `${file} has no rows`, {
@@ -127,6 +130,8 @@ interface Table {
   readonly from: string;
   /** Number of rows, estimated for CSV. */
   readonly rows: number;
+  /** Capacity as a multiple of `rows`. */
+  readonly room: number;
   readonly names: readonly string[];
   /** SQL expression of each column. */
   readonly columns: readonly string[];
@@ -140,6 +145,7 @@ function textTable(csv: CsvFile): Table {
   return {
     from: csvTable(csv),
     rows: csv.estimatedRows,
+    room: 1.25,
     names: csv.names,
     columns: csv.names.map((_, position) => `c${position}`),
     instant: () => undefined,
@@ -156,6 +162,7 @@ async function parquetTable(connection: DuckDBConnection, path: string): Promise
   return {
     from,
     rows: count.value(0, 0) as number,
+    room: 1,
     names,
     columns: names.map(quoteName),
     instant: (position) => {
@@ -171,7 +178,7 @@ async function readColumns(
   connection: DuckDBConnection,
   table: Table,
   layout: Layout,
-  { path, timeFormat }: Pick<BarFile, 'path' | 'timeFormat'>,
+  { path, timeFormat, onProgress }: Pick<BarFile, 'path'> & ReadOptions,
 ): Promise<Pick<BarFile, 'bars' | 'tooLong'>> {
   const time = await timeExpression(connection, table, layout, timeFormat);
   const number = (position: number | undefined): string =>
@@ -184,7 +191,8 @@ async function readColumns(
   const result = await connection.stream(`SELECT ${doubles.join(', ')} FROM ${table.from}`);
 
   const tooLong = new Set<number>();
-  let columns = allocateBars(Math.max(table.rows, 2 * CHUNK_ROWS));
+  let columns = allocateBars(Math.max(Math.ceil(table.room * table.rows), 2 * CHUNK_ROWS));
+  onProgress?.(0, table.rows);
   let filled = 0;
   for (let chunk = await result.fetchChunk(); chunk?.rowCount; chunk = await result.fetchChunk()) {
     if (filled + chunk.rowCount > columns.length) columns = extendBars(columns, 1.5);
@@ -198,6 +206,7 @@ async function readColumns(
       }
     }
     filled += chunk.rowCount;
+    onProgress?.(filled, Math.max(filled, table.rows));
   }
   const bars = sliceBars(columns, 0, filled);
   if (time.isNumber) {

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { TRADE_COLUMNS } from '../backtest/result-csv.ts';
+import { TRADE_COLUMNS } from '../backtest/run-tables.ts';
 import { ServiceError } from '../base/errors.ts';
 import { at, LONGEST_FILE, read, withQuery } from './call-api.ts';
 import { parseCsv } from './parse-csv.ts';

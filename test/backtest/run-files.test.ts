@@ -15,9 +15,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { FileThread } from '../../src/backtest/file-thread.ts';
-import { csvCell, TRADE_COLUMNS } from '../../src/backtest/result-csv.ts';
+import { csvCell } from '../../src/backtest/result-csv.ts';
+import { TRADE_COLUMNS, type TableFiles } from '../../src/backtest/run-tables.ts';
 import { prepareDirectory, removeOldResult } from '../../src/backtest/run-files.ts';
-import { writeTableFiles, type TableFiles } from '../../src/backtest/table-files.ts';
+import { writeTableFiles } from '../../src/backtest/table-files.ts';
 import { tradeTable, writeTrades } from '../../src/backtest/trade-files.ts';
 import { writeText } from '../../src/backtest/write-text.ts';
 import type { Summary } from '../../src/backtest/summary.ts';
@@ -25,6 +26,7 @@ import { Journal } from '../../src/engine/journal.ts';
 import type { Trade } from '../../src/engine/round-trip.ts';
 import { quoteText, withDuckDB } from '../../src/market/duckdb.ts';
 import { inProcess } from '../cli/in-process.ts';
+import { createTerminal } from '../cli/terminal.ts';
 import { isAtLength } from '../length.ts';
 
 let directory: string;
@@ -63,7 +65,7 @@ describe('a text', () => {
   });
 });
 
-describe('the equity', () => {
+describe('a table of a run', () => {
   // Shorter tables are written without a thread.
   const long = Float64Array.from({ length: 200_000 }, (_, at) => at);
   const tablesOf = (values: Float64Array) => ({
@@ -78,7 +80,7 @@ describe('the equity', () => {
     return { hashes, names, files: names.map((name) => readFileSync(join(own, name))) };
   };
 
-  it.runIf(isAtLength)('and the other tables are the same from a thread of their own', async () => {
+  it.runIf(isAtLength)('is the same from a thread of its own', async () => {
     const thread = new FileThread();
     for (const hasCsv of [true, false]) {
       expect(await writeIn((tables) => thread.write(tables), hasCsv)).toStrictEqual(
@@ -305,4 +307,14 @@ it('writes the equity of a long run as Parquet, and also as CSV with --equity cs
   expect(alone.hashes).toEqual({ ...both.hashes, equity: hash.digest('hex') });
   const report = readFileSync(join(out, 'report.html'), 'utf8');
   expect(report).toContain('equity.parquet has equity and drawdown at all of them');
+});
+
+it('a backtest shows the progress of reading, running and writing on a terminal', async () => {
+  const person = createTerminal([]);
+  Object.assign(person.stderr, { isTTY: true });
+  const bot = join(import.meta.dirname, '../../examples/sma-crossover.yaml');
+  await inProcess(['backtest', bot, '--out', join(directory, 'out')], { person });
+  expect(person.shown()).toMatch(
+    /reading sp500-daily.csv ░+ 0 %[^]*backtest ░+ 0 %[^]*writing ░+ 0 %/,
+  );
 });

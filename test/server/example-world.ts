@@ -39,7 +39,7 @@ import { EXAMPLE_NEXT_KEY, EXAMPLE_ROOT_FINGERPRINT } from '../../src/api/root-e
 import { EXAMPLE_OVERRIDE_ID } from '../../src/api/risk.ts';
 import { EXAMPLE_INPUT, EXAMPLE_SEARCH_ID } from '../../src/api/searches.ts';
 import { EXAMPLE_TASK_ID } from '../../src/api/tasks.ts';
-import { TRADE_COLUMNS } from '../../src/backtest/result-csv.ts';
+import { TRADE_COLUMNS } from '../../src/backtest/run-tables.ts';
 import { syntheticRun } from '../backtest/report-fixture.ts';
 import { EXAMPLE_OTHER_TASK_ID } from '../../src/api/comparison.ts';
 import { endTask, appendRunEvent } from '../../src/fleet/tasks/lifecycle.ts';

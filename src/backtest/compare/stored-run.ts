@@ -5,7 +5,7 @@ import { ServiceError } from '../../base/errors.ts';
 import { isSystemError } from '../../base/system-errors.ts';
 import type { Trade } from '../../engine/round-trip.ts';
 import { readColumns, readTexts } from '../../market/read-columns.ts';
-import { TRADE_COLUMNS } from '../result-csv.ts';
+import { TRADE_COLUMNS } from '../run-tables.ts';
 import type { Curve } from '../curve-statistics.ts';
 import type { Summary } from '../summary.ts';
 

@@ -1,5 +1,5 @@
-import { isoTime } from '../../base/iso-time.ts';
-import type { OrderEvent } from '../../engine/journal.ts';
+import type { OrderStep } from '../../engine/order-steps.ts';
+import type { OrderType } from '../../engine/orders/order.ts';
 import type { Trade } from '../../engine/round-trip.ts';
 
 /** Reason for which a trade was closed, usually the kind of its last order. */
@@ -31,29 +31,28 @@ export interface Closing {
  */
 export class ExitReasons {
   readonly #closing: Closing | undefined;
-  readonly #ends: ReadonlySet<string>;
-  readonly #reasonOf = new Map<number, ExitReason>();
+  readonly #ends: ReadonlySet<number>;
+  /** By the id of the order. */
+  readonly #reasonOf: ExitReason[] = [];
   readonly #positions = new Map<string, number>();
   readonly #reasons: ExitReason[] = [];
-  #calledAt: string | undefined;
+  #calledAt: number | undefined;
 
   constructor(closing?: Closing) {
     this.#closing = closing;
-    this.#ends = new Set(closing?.times.map(isoTime));
+    this.#ends = new Set(closing?.times);
   }
 
   /** Adds the next event of the run. */
-  add(event: OrderEvent): void {
-    if (event.kind === 'account.margin_call') this.#calledAt = event.time;
-    if (event.kind === 'order.submitted')
-      this.#reasonOf.set(event.order, this.#reasonOfOrder(event));
-    if (!('position' in event)) return;
-    const before = this.#positions.get(event.symbol) ?? 0;
-    const after = event.position;
-    this.#positions.set(event.symbol, after);
+  add({ kind, time, order, symbol, type, parent, position: after }: Readonly<OrderStep>): void {
+    if (kind === 'account.margin_call') this.#calledAt = time;
+    if (type !== undefined) this.#reasonOf[order] = this.#reasonOfOrder(time, type, parent);
+    if (after === undefined) return;
+    const before = this.#positions.get(symbol) ?? 0;
+    this.#positions.set(symbol, after);
     const isReversed = before * after < 0;
     if (before === 0 || (after !== 0 && !isReversed)) return;
-    this.#reasons.push(isReversed ? 'reversal' : (this.#reasonOf.get(event.order) ?? 'market'));
+    this.#reasons.push(isReversed ? 'reversal' : (this.#reasonOf[order] ?? 'market'));
   }
 
   /**
@@ -67,7 +66,7 @@ export class ExitReasons {
     return new Map(trades.map(({ id }, index) => [id, this.#reasons[index]!]));
   }
 
-  #reasonOfOrder({ time, type, parent }: SubmittedEvent): ExitReason {
+  #reasonOfOrder(time: number, type: OrderType, parent: number | undefined): ExitReason {
     // The account submits its own orders directly after a margin call, and then accepts no others.
     if (time === this.#calledAt) return 'margin_call';
     // Only market orders that close the run fill after they were submitted in the last step.
@@ -76,5 +75,3 @@ export class ExitReasons {
     return type === 'limit' ? 'take_profit' : 'stop_loss';
   }
 }
-
-type SubmittedEvent = Extract<OrderEvent, { readonly kind: 'order.submitted' }>;

@@ -1,5 +1,5 @@
 import { rmdir } from 'node:fs/promises';
-import { join, resolve } from 'node:path';
+import { basename, join, resolve } from 'node:path';
 import { setFlagsFromString } from 'node:v8';
 import type { FailedRun } from '../../backtest/execute.ts';
 import { PROFILES } from '../../backtest/profiles.ts';
@@ -83,6 +83,7 @@ export const verb = defineVerb({
     const { loadBot } = await import('../../bots/load-bot.ts');
     const { prepare } = await import('../../bots/prepare.ts');
     const { FileThread } = await import('../../backtest/file-thread.ts');
+    const { PhaseProgress } = await import('../phase-progress.ts');
     const { overridesOf } = await import('../runs.ts');
     const { loaderOf } = await import('../own-strategies.ts');
 
@@ -111,16 +112,18 @@ export const verb = defineVerb({
       await removeOldResult(junitFile);
     }
     const thread = new FileThread();
+    const progress = new PhaseProgress(context);
     const preparing = prepare(bot, {
       catalogueDir: context.settings.catalogue_dir,
       assertions: options.assert,
       opensHoldout: options.openHoldout,
-      load: (load) => thread.load(load),
+      load: (load) =>
+        thread.load({ ...load, onProgress: progress.of(`reading ${basename(load.source)}`) }),
       benchmark:
         options.benchmark === undefined
           ? undefined
           : { name: options.benchmark, directory: context.cwd },
-    });
+    }).finally(() => progress.stop());
     // Loads the rest of the program while the thread reads the bars.
     const [
       { signalsOver },
@@ -159,8 +162,6 @@ export const verb = defineVerb({
     const { signal } = context;
     const lock = counted.capture(prepared)([prepared]);
     const job = { ...prepared, lock };
-    const total = Math.max(...job.instruments.map(({ bars }) => bars.length));
-    const progress = context.progress('backtest', total);
     let outcome;
     const failed: { run?: FailedRun } = {};
     try {
@@ -176,7 +177,7 @@ export const verb = defineVerb({
             profile: options.profile,
             timeoutMs: context.settings.strategy_timeout_seconds * 1000,
             signal,
-            onProgress: (done) => progress.update(done),
+            onProgress: progress.of('backtest'),
             ...(options.step && { onFailure: (found: FailedRun) => void (failed.run = found) }),
           },
         );
@@ -198,7 +199,11 @@ export const verb = defineVerb({
       const { stepAnswer } = await import('../step-through.ts');
       return stepAnswer(context, job, marked, { directory, hasEquityCsv });
     }
-    const { summary, report } = await writeRun(directory, job, marked, { hasEquityCsv, thread });
+    const { summary, report } = await writeRun(directory, job, marked, {
+      hasEquityCsv,
+      thread,
+      onProgress: progress.of('writing'),
+    }).finally(() => progress.stop());
     const answer: Answer = {
       data: summary,
       show(out) {

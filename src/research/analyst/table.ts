@@ -1,4 +1,4 @@
-import { EQUITY_COLUMNS, TRADE_COLUMNS } from '../../backtest/result-csv.ts';
+import { EQUITY_COLUMNS, TRADE_COLUMNS } from '../../backtest/run-tables.ts';
 import { parseCsv } from '../parse-csv.ts';
 import { fileOf, missing, type Facts, type Run } from './facts.ts';
 

@@ -2,13 +2,13 @@ import { describe, expect, it } from 'vitest';
 import { drawdownsOf } from '../../../src/backtest/returns.ts';
 import { worstDrawdowns } from '../../../src/backtest/report/drawdowns.ts';
 import { excursionOf } from '../../../src/backtest/report/excursions.ts';
-import { isoTime } from '../../../src/base/iso-time.ts';
 import { ExitReasons, type Closing } from '../../../src/backtest/report/exit-reasons.ts';
 import { histogramOf } from '../../../src/backtest/report/histogram.ts';
 import { rollingFigures, sampledReturns } from '../../../src/backtest/report/rolling.ts';
 import { timeAxis, valueAxis } from '../../../src/backtest/report/svg-chart.ts';
 import { groupTrades } from '../../../src/backtest/report/trade-groups.ts';
-import type { OrderEvent } from '../../../src/engine/journal.ts';
+import type { OrderStep } from '../../../src/engine/order-steps.ts';
+import type { OrderType } from '../../../src/engine/orders/order.ts';
 import type { Trade } from '../../../src/engine/round-trip.ts';
 import { barsFromRows } from '../../../src/market/bars.ts';
 import { daily, day, goldenRun, trade } from '../golden.ts';
@@ -68,16 +68,20 @@ describe('excursions', () => {
 });
 
 describe('exit reasons', () => {
-  const exitReasonsOf = (events: OrderEvent[], trades: Trade[], closing?: Closing) => {
+  const exitReasonsOf = (events: OrderStep[], trades: Trade[], closing?: Closing) => {
     const reasons = new ExitReasons(closing);
     for (const event of events) reasons.add(event);
     return reasons.of(trades);
   };
-  const submitted = (order: number, type: string, more = {}): OrderEvent =>
-    ({ kind: 'order.submitted', time: 't', symbol: 'X', order, type, ...more }) as OrderEvent;
-  const filled = (order: number, position: number): OrderEvent =>
-    ({ kind: 'order.filled', time: 't', symbol: 'X', order, position }) as OrderEvent;
-  const reasonsOf = (...events: OrderEvent[]): string[] => {
+  const none = { type: undefined, parent: undefined, position: undefined };
+  const submitted = (order: number, type: OrderType, more = {}): OrderStep => ({
+    ...{ ...none, kind: 'order.submitted', time: 0, symbol: 'X', order, type },
+    ...more,
+  });
+  const filled = (order: number, position: number): OrderStep => ({
+    ...{ ...none, kind: 'order.filled', time: 0, symbol: 'X', order, position },
+  });
+  const reasonsOf = (...events: OrderStep[]): string[] => {
     const trades = [1, 2, 3].map((id) => trade(0, { id }));
     for (const count of [1, 2, 3]) {
       const found = exitReasonsOf(events, trades.slice(0, count));
@@ -114,15 +118,15 @@ describe('exit reasons', () => {
         filled(3, 5),
         submitted(4, 'market'),
         filled(4, -5),
-        { kind: 'account.margin_call', time: 'u', symbol: '', order: 0 } as OrderEvent,
-        submitted(5, 'market', { time: 'u' }),
+        { ...none, kind: 'account.margin_call', time: 1, symbol: '', order: 0 },
+        submitted(5, 'market', { time: 1 }),
         filled(5, 0),
       ),
     ).toEqual(['take_profit', 'reversal', 'margin_call']);
   });
 
   it('name trades that the end of a run or window closed, but not those of its other orders', () => {
-    const [first, last] = [isoTime(day(1)), isoTime(day(2))];
+    const [first, last] = [day(1), day(2)];
     const events = [
       submitted(1, 'market', { time: first }),
       filled(1, 5),
