@@ -75,11 +75,21 @@ describe('exit reasons', () => {
   };
   const none = { type: undefined, parent: undefined, position: undefined };
   const submitted = (order: number, type: OrderType, more = {}): OrderStep => ({
-    ...{ ...none, kind: 'order.submitted', time: 0, symbol: 'X', order, type },
+    ...none,
+    kind: 'order.submitted',
+    time: 0,
+    symbol: 'X',
+    order,
+    type,
     ...more,
   });
   const filled = (order: number, position: number): OrderStep => ({
-    ...{ ...none, kind: 'order.filled', time: 0, symbol: 'X', order, position },
+    ...none,
+    kind: 'order.filled',
+    time: 0,
+    symbol: 'X',
+    order,
+    position,
   });
   const reasonsOf = (...events: OrderStep[]): string[] => {
     const trades = [1, 2, 3].map((id) => trade(0, { id }));
