@@ -1,11 +1,8 @@
-/**
- * Counts what a lease costs on PostgreSQL, where each round trip takes longer than most statements.
- * Statements of a transaction that are sent together share a round trip.
- */
-import pg from 'pg';
+/** Counts what a lease costs on PostgreSQL. */
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { createInstallation } from '../../src/identity/installations.ts';
 import { issueLease } from '../../src/identity/issue.ts';
+import { costOf } from '../storage/count-statements.ts';
 import { newLeaseWorld, renew, type LeaseWorld } from './lease-world.ts';
 
 let world: LeaseWorld;
@@ -16,41 +13,6 @@ afterEach(async () => {
   vi.restoreAllMocks();
   await world.close();
 });
-
-interface Cost {
-  readonly statements: number;
-  readonly round_trips: number;
-}
-
-type Query = (this: void, client: pg.Client, args: readonly unknown[]) => Promise<unknown>;
-
-/** Counts the statements of transactions while `work` runs. */
-async function costOf(work: () => Promise<unknown>): Promise<Cost> {
-  const { prototype } = pg.Client;
-  const query: Query = Reflect.apply.bind(undefined, Reflect.get(prototype, 'query') as never);
-  /** Count of unanswered statements, by client. */
-  const writers = new Map<pg.Client, number>();
-  let [statements, round_trips] = [0, 0];
-  const counted = async (client: pg.Client, args: readonly unknown[]): Promise<unknown> => {
-    if (args[0] === 'begin') writers.set(client, 0);
-    const unanswered = writers.get(client);
-    if (unanswered === undefined) return query(client, args);
-    statements += 1;
-    if (unanswered === 0) round_trips += 1;
-    writers.set(client, unanswered + 1);
-    try {
-      return await query(client, args);
-    } finally {
-      writers.set(client, writers.get(client)! - 1);
-    }
-  };
-  vi.spyOn(prototype, 'query').mockImplementation(function (this: pg.Client, ...args: unknown[]) {
-    return counted(this, args);
-  });
-  await work();
-  vi.restoreAllMocks();
-  return { statements, round_trips };
-}
 
 const AT_ONCE = 50;
 
