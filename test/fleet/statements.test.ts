@@ -72,12 +72,7 @@ test.each(DATABASES)('writes of sessions and halts need few statements on %s', a
   expect({ start: started, batch, heartbeats }).toEqual(COSTS[kind]);
 
   await makeSessions(storage, { count: HALTED });
-  const halts: HaltService = {
-    ...service,
-    release() {},
-    wake() {},
-    log: { warn() {} },
-  } as unknown as HaltService;
+  const halts: HaltService = { ...service, release() {}, wake() {}, log: { warn() {} } };
   const [halt] = await cost(() => haltAll(halts, BY, 'a test'));
   // SQLite takes fewer values in a statement.
   expect(halt! / HALTED).toBeLessThan(kind === 'sqlite' ? 0.6 : 0.4);

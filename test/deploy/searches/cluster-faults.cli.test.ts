@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdir, readdir, readFile, utimes, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile, rename, rm, utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
@@ -75,6 +75,24 @@ test('a sweep whose pods fail names the log, and the next one runs only the miss
   expect(await cluster.rowsOf('resumed')).toBe(await rowsHere());
   expect((await readdir(volume)).filter((name) => DIGEST.test(name))).toEqual([]);
 });
+
+test.runIf(isAtLength)(
+  'a sweep whose store is lost ends, and the next one computes everything again',
+  async () => {
+    const { volume } = cluster;
+    cluster.onPod = async (command, index) => {
+      await rename(volume, `${volume}-away`).catch(() => {});
+      return cluster.runPod(command, index);
+    };
+    expect(await sweep('lost')).toMatchObject({ code: 1 });
+    cluster.onPod = cluster.runPod;
+    await rm(volume, { recursive: true, force: true });
+    await mkdir(volume);
+    const again = await sweep('lost');
+    expect(again, again.stdout).toMatchObject({ code: 0 });
+    expect(await cluster.rowsOf('lost')).toBe(await rowsHere());
+  },
+);
 
 test.runIf(isAtLength)(
   'a shard whose strategy could not start runs again with the next command',
