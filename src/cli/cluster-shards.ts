@@ -14,12 +14,7 @@ import { ServiceError } from '../base/errors.ts';
 import { packageVersion } from '../base/package-version.ts';
 import { chooseCluster, readClusters } from '../deploy/kubernetes/clusters-file.ts';
 import { openObjectStore, type ObjectStore } from '../deploy/searches/object-store.ts';
-import {
-  jobName,
-  manifestKey,
-  searchJob,
-  type SearchJobPlan,
-} from '../deploy/searches/search-job.ts';
+import { jobName, manifestKey, type SearchJobPlan } from '../deploy/searches/search-job.ts';
 import {
   connectSearchJobs,
   requireSearches,
@@ -147,7 +142,7 @@ class ClusterShards implements ShardService {
     const name = jobName(plan);
     for (const id of ids) this.#open.set(id, name);
     this.#jobs.add(name);
-    await this.#persist(() => jobs.start(searchJob(plan)));
+    await this.#persist(() => jobs.start(plan));
   }
 
   async nextEnded(): Promise<readonly EndedShard[]> {

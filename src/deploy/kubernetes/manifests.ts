@@ -63,6 +63,20 @@ const EXCHANGE_PORTS = [443, 8443, 9443];
 const LINK_LOCAL = ['169.254.0.0/16'];
 const LINK_LOCAL_6 = ['fe80::/10'];
 
+/** Ports of name servers, for a network policy. */
+export const DNS_PORTS = [
+  { port: 53, protocol: 'UDP' },
+  { port: 53, protocol: 'TCP' },
+];
+
+/** All addresses but link-local ones, for a network policy. */
+export const PUBLIC_ADDRESSES = [
+  { ipBlock: { cidr: '0.0.0.0/0', except: LINK_LOCAL } },
+  { ipBlock: { cidr: '::/0', except: LINK_LOCAL_6 } },
+  // Some network plugins do not apply `ipBlock` to pods.
+  { namespaceSelector: {} },
+];
+
 export const LABEL_PREFIX = 'service-local.dev';
 const DEPLOYMENT_LABEL = `${LABEL_PREFIX}/deployment`;
 
@@ -180,32 +194,20 @@ function configMap(plan: DeployPlan): KubernetesObject {
   };
 }
 
-function portOf(url: string): number {
+export function portOf(url: string): number {
   const { port, protocol } = new URL(url);
   return Number(port) || (protocol === 'https:' ? 443 : 80);
 }
 
 /** Allows DNS to any address, because clusters run it in pods or on the node. */
 function egressRules({ egress, control_url, otlp_endpoint }: DeployPlan): object[] {
-  const dns = [
-    { port: 53, protocol: 'UDP' },
-    { port: 53, protocol: 'TCP' },
-  ];
   const own = [control_url, otlp_endpoint].filter((url) => url !== undefined).map(portOf);
   const allowed = egress ?? [{ ports: [...new Set([...EXCHANGE_PORTS, ...own])] }];
   return [
-    { ports: dns },
+    { ports: DNS_PORTS },
     ...allowed.map(({ cidr, ports }) => ({
       ports: ports.map((each) => ({ port: each, protocol: 'TCP' })),
-      to:
-        cidr === undefined
-          ? [
-              { ipBlock: { cidr: '0.0.0.0/0', except: LINK_LOCAL } },
-              { ipBlock: { cidr: '::/0', except: LINK_LOCAL_6 } },
-              // Some network plugins do not apply `ipBlock` to pods.
-              { namespaceSelector: {} },
-            ]
-          : [{ ipBlock: { cidr } }],
+      to: cidr === undefined ? PUBLIC_ADDRESSES : [{ ipBlock: { cidr } }],
     })),
   ];
 }

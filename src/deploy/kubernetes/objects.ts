@@ -149,7 +149,7 @@ export function rejectionOf(
     return conflict(
       `the cluster ${cluster} denies access to ${what}: ${message}`,
       'cluster_forbidden',
-      `Grant the user of the kubeconfig the role in ${kind === 'Job' ? 'examples/kubernetes-search-role.yaml' : 'examples/kubernetes-role.yaml'}.`,
+      'Grant the user of the kubeconfig the role in examples/kubernetes-role.yaml, or for searches the role in examples/kubernetes-search-role.yaml.',
     );
   }
   return conflict(

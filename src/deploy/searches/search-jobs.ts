@@ -5,7 +5,8 @@ import type { KubernetesObject } from '../kubernetes/manifests.ts';
 import { objectRequests, pathOf, rejectionOf, type ObjectRequests } from '../kubernetes/objects.ts';
 import { connectRest, USUAL_PACE } from '../kubernetes/rest.ts';
 import type { Condition, Pod, PodEvent } from '../kubernetes/wire.ts';
-import { searchSelector } from './search-job.ts';
+import { searchJob, searchSelector, type SearchJobPlan } from './search-job.ts';
+import { JOB_LABEL, searchPolicy } from './search-policy.ts';
 
 /** What a Job reports about its indexes. */
 export interface JobStatus {
@@ -18,8 +19,8 @@ export interface JobStatus {
 }
 
 export interface SearchJobs {
-  /** Creates a Job after a dry run of the API server; does nothing if it exists. */
-  readonly start: (job: KubernetesObject) => Promise<void>;
+  /** Creates a Job and its network policy after dry runs of the API server; does nothing if they exist. */
+  readonly start: (plan: SearchJobPlan) => Promise<void>;
   /** @returns undefined if the Job is missing */
   readonly status: (name: string) => Promise<JobStatus | undefined>;
   /** Why pods of a Job do not start, each reason once. */
@@ -40,9 +41,13 @@ export function connectSearchJobs(
   const requests = objectRequests(rest, name);
   const { namespace } = definition;
   return {
-    async start(job) {
+    async start(plan) {
+      const job = searchJob(plan);
+      await requests.applyObject(searchPolicy(plan, undefined), { dryRun: 'All' });
       await requests.applyObject(job, { dryRun: 'All' });
-      await requests.applyObject(job);
+      const { body } = await requests.applyObject(job);
+      const { uid } = body['metadata'] as { readonly uid: string };
+      await requests.applyObject(searchPolicy(plan, uid));
     },
     async status(job) {
       const answer = await rest.ask({ method: 'GET', path: pathOf('Job', namespace, job) });
@@ -77,9 +82,6 @@ function statusOf(status: unknown): JobStatus {
     isComplete: find('Complete') !== undefined,
   };
 }
-
-/** Label that Kubernetes gives to the pods of a Job. */
-const JOB_LABEL = 'batch.kubernetes.io/job-name';
 
 async function findFaults(
   { listObjects }: Pick<ObjectRequests, 'listObjects'>,

@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { mkdir, readdir, readFile, rename, rm, utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
+import S3rver from 's3rver';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { BASIC_ENV, BIN } from '../../cli/service-local.ts';
 import { isAtLength } from '../../length.ts';
@@ -136,9 +137,9 @@ test.runIf(isAtLength)(
 );
 
 /** Starts a sweep in a process of its own. */
-function begin(place: string) {
+function begin(place: string, variables: Readonly<Record<string, string>> = {}) {
   const child = spawn(process.execPath, [BIN, ...wordsOf(place)], {
-    env: { ...BASIC_ENV, HOME: cluster.directory, ...cluster.env },
+    env: { ...BASIC_ENV, HOME: cluster.directory, ...cluster.env, ...variables },
     stdio: ['ignore', 'ignore', 'pipe'],
   });
   return { child, messages: text(child.stderr), exit: once(child, 'exit') };
@@ -162,6 +163,40 @@ test.runIf(isAtLength)('Ctrl-C deletes the Job and keeps results for the next sw
   expect(await sweep('interrupted')).toMatchObject({ code: 0 });
   expect(completionsOf(cluster.controller.jobs.at(-1)!)).toBe(2);
   expect(await cluster.rowsOf('interrupted')).toBe(await rowsHere());
+});
+
+test.runIf(isAtLength)('a sweep waits for a store that does not answer', async () => {
+  const options = {
+    silent: true,
+    directory: join(cluster.directory, 's3'),
+    configureBuckets: [{ name: 'searches', configs: [] }],
+  };
+  const first = new S3rver({ port: 0, ...options });
+  const { port } = await first.run();
+  await first.close();
+  const endpoint = `http://127.0.0.1:${port}`;
+  const place = { store: 's3://searches/team', endpoint, region: 'us-east-1', secret: 'keys' };
+  await cluster.storeIn(place);
+  const variables = {
+    AWS_ACCESS_KEY_ID: 'S3RVER',
+    AWS_SECRET_ACCESS_KEY: 'S3RVER',
+    AWS_ENDPOINT_URL_S3: endpoint,
+    AWS_REGION: 'us-east-1',
+  };
+  Object.assign(process.env, variables);
+  const second = new S3rver({ port, ...options });
+  try {
+    const { child, exit, messages } = begin('late', variables);
+    await once(child.stderr, 'data');
+    await second.run();
+    expect(await exit, await messages).toEqual([0, null]);
+    expect(await messages).toMatch(/^waiting for the store: /m);
+    expect(await cluster.rowsOf('late')).toBe(await rowsHere());
+  } finally {
+    for (const name of Object.keys(variables)) delete process.env[name];
+    await second.close();
+    await cluster.storeIn({ store: cluster.volume, claim: 'searches' });
+  }
 });
 
 test.runIf(isAtLength).each([

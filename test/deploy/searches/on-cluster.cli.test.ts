@@ -2,7 +2,7 @@ import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import S3rver from 's3rver';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
-import { jobName, searchJob } from '../../../src/deploy/searches/search-job.ts';
+import { jobName } from '../../../src/deploy/searches/search-job.ts';
 import { connectSearchJobs } from '../../../src/deploy/searches/search-jobs.ts';
 import { writeOwnBot } from '../../backtest/shards/own-bot.ts';
 import { isAtLength } from '../../length.ts';
@@ -51,8 +51,15 @@ test('a sweep on a cluster equals one on this machine, although each pod is kill
   };
   expect({ completionMode, completions }).toEqual({ completionMode: 'Indexed', completions: 3 });
   expect(podSecurityFaults(template.spec)).toEqual([]);
+  const [policy] = server.store.all('NetworkPolicy');
+  const { name, uid } = controller.jobs[0]!.metadata;
+  expect(policy).toMatchObject({
+    metadata: { ownerReferences: [{ kind: 'Job', name, uid }] },
+    // The kubelet mounts the volume, so the pods need no network.
+    spec: { policyTypes: ['Ingress', 'Egress'], ingress: [], egress: [] },
+  });
   const asked = server.asked.filter(({ method }) => method === 'PATCH');
-  expect(asked.map(({ query }) => query.get('dryRun'))).toEqual(['All', null]);
+  expect(asked.map(({ query }) => query.get('dryRun'))).toEqual(['All', 'All', null, null]);
   // The results are collected, so nothing is left but the time of the last use.
   expect(server.store.all('Job')).toEqual([]);
   expect(await readdir(volume)).toEqual(['used']);
@@ -120,6 +127,10 @@ test.runIf(isAtLength)('a sweep on a cluster keeps its inputs and results in S3'
   try {
     const there = await sweep('s3-there', '--on', 'cluster:lab');
     expect(there, there.stdout).toMatchObject({ code: 0 });
+    expect(cluster.server.store.all('NetworkPolicy').at(-1)!.spec!['egress']).toMatchObject([
+      { ports: [{ port: 53 }, { port: 53 }] },
+      { ports: [{ port, protocol: 'TCP' }] },
+    ]);
     await sweep('s3-here');
     expect(await cluster.rowsOf('s3-there')).toBe(await cluster.rowsOf('s3-here'));
     const left = await readdir(join(cluster.directory, 's3', 'searches'), { recursive: true });
@@ -148,7 +159,7 @@ test.runIf(REAL)('a real API server accepts the Job of a search', async () => {
   const plan = { digest, shards: ['b'.repeat(64), 'c'.repeat(64)], definition };
   const jobs = connectSearchJobs(definition, { name: 'real', signal: AbortSignal.timeout(60_000) });
   const name = jobName(plan);
-  await jobs.start(searchJob(plan));
+  await jobs.start(plan);
   expect(await jobs.status(name)).toEqual({
     failure: undefined,
     failedIndexes: undefined,
