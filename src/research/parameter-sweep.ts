@@ -7,7 +7,9 @@ import {
   combinationsOf,
   deflatedSharpeOf,
   ranked,
+  type Grid,
   type Params,
+  type Sample,
   type Trial,
 } from './sweep-trials.ts';
 import type { ToolCall } from './tool.ts';
@@ -19,10 +21,11 @@ interface StartedSweep {
 }
 
 export async function startSweep(
-  grid: Parameters<typeof combinationsOf>[0],
+  grid: Grid,
+  sample: Sample | undefined,
   begin: (params: Params) => Promise<string>,
 ): Promise<StartedSweep> {
-  const combinations = combinationsOf(grid);
+  const combinations = combinationsOf(grid, sample);
   const task_ids: string[] = [];
   const refused: StartedSweep['refused'][number][] = [];
   for (const params of combinations) {

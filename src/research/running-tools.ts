@@ -8,6 +8,9 @@ import { defineTool, taskId, version, type Reach, type Tool } from './tool.ts';
 /** Longest time that a tool waits for a run before it returns the unfinished task. */
 const MOST_WAIT_SECONDS = 60;
 
+/** Most values of a parameter in a grid. */
+const MOST_VALUES = 1000;
+
 const oneValue = z.union([z.number(), z.boolean(), z.string()]);
 
 const days = {
@@ -72,16 +75,26 @@ export const RUNNING_TOOLS: readonly Tool[] = [
   defineTool({
     name: 'run_sweep',
     title: 'Sweep parameters',
-    description: `Runs a backtest of a version of the bot for every combination of the given values (at most ${MOST_COMBINATIONS}), and waits for the results. Returns a table with the best run first, and the deflated Sharpe ratio of the run with the highest Sharpe ratio, which accounts for all trials of the strategy on these data that the server has counted, by any user or agent. It runs the whole grid: there is no random or guided search, and no pruning. It does not change the bot.`,
+    description: `Runs a backtest of a version of the bot for every combination of the given values, or for a random sample of a large grid (at most ${MOST_COMBINATIONS} runs), and waits for the results. Returns a table with the best run first, and the deflated Sharpe ratio of the run with the highest Sharpe ratio, which accounts for all trials of the strategy on these data that the server has counted, by any user or agent. There is no guided search and no pruning. It does not change the bot.`,
     scope: 'write',
     bot: 'required',
     reaches: ['POST /bots/{bot_ref}/backtest', CANCEL, ...OWN_TASK, ...OF_RUNS],
     input: z.strictObject({
       grid: z
-        .record(z.string(), z.array(oneValue).min(1).max(MOST_COMBINATIONS))
+        .record(z.string(), z.array(oneValue).min(1).max(MOST_VALUES))
         .refine((grid) => Object.keys(grid).length > 0, 'must have at least one parameter')
+        .refine((grid) => Object.keys(grid).length <= 5, 'must have at most five parameters')
         .describe(
           'Values to try for each parameter, such as {"fast": [5, 10], "slow": [50, 100]}.',
+        ),
+      sample: z
+        .strictObject({
+          trials: z.int().min(1).max(MOST_COMBINATIONS),
+          seed: z.int().min(0).default(1),
+        })
+        .optional()
+        .describe(
+          'Runs this many combinations of the grid, chosen at random; the same seed chooses the same ones. By default, all run.',
         ),
       version: version.optional(),
       ...days,
@@ -89,10 +102,10 @@ export const RUNNING_TOOLS: readonly Tool[] = [
       wait_seconds: z.number().min(0).max(MOST_WAIT_SECONDS).default(MOST_WAIT_SECONDS),
     }),
     run(call) {
-      const { grid, metric: by, wait_seconds, ...asked } = call.args;
+      const { grid, sample, metric: by, wait_seconds, ...asked } = call.args;
       return withCancelableRuns(call, async (begin) => {
         const path = at`/bots/${call.bot!}/backtest`;
-        const { task_ids, refused } = await startSweep(grid, (params) =>
+        const { task_ids, refused } = await startSweep(grid, sample, (params) =>
           begin(path, { ...asked, params }),
         );
         const until = performance.now() + wait_seconds * 1000;

@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto';
 import { deflatedSharpe } from '../backtest/deflated-sharpe.ts';
 import { returnsOf, sampleEquity } from '../backtest/returns.ts';
 import type { EarlierTrials, Summary } from '../backtest/summary.ts';
@@ -13,24 +14,56 @@ export const MOST_COMBINATIONS = 50;
 type Value = number | boolean | string;
 export type Params = Readonly<Record<string, Value>>;
 
+export type Grid = Readonly<Record<string, readonly Value[]>>;
+
+/** A random sample of a grid. */
+export interface Sample {
+  /** At most `MOST_COMBINATIONS`. */
+  readonly trials: number;
+  readonly seed: number;
+}
+
 /**
- * Lists every combination of the values; the last parameter varies fastest.
+ * Lists the combinations of the values, or a sample of them without repetition; the last parameter varies
+ * fastest.
+ *
  * @throws ServiceError `invalid_request` with the reason `too_many_combinations`.
  */
-export function combinationsOf(grid: Readonly<Record<string, readonly Value[]>>): Params[] {
+export function combinationsOf(grid: Grid, sample: Sample | undefined): Params[] {
   const axes = Object.entries(grid).map(([name, all]) => [name, [...new Set(all)]] as const);
   const count = axes.reduce((product, [, all]) => product * all.length, 1);
-  if (count > MOST_COMBINATIONS) {
+  if (sample === undefined && count > MOST_COMBINATIONS) {
     throw new ServiceError(
       'invalid_request',
       `the grid has ${count} combinations; a sweep runs at most ${MOST_COMBINATIONS}`,
-      { reason: 'too_many_combinations', remedy: 'Give fewer values for some parameters.' },
+      {
+        reason: 'too_many_combinations',
+        remedy: 'Give fewer values for some parameters, or set sample to run some combinations.',
+      },
     );
   }
-  return axes.reduce<Params[]>(
-    (made, [name, all]) => made.flatMap((one) => all.map((value) => ({ ...one, [name]: value }))),
-    [{}],
-  );
+  return placesOf(count, sample).map((place) => {
+    let rest = place;
+    const chosen = axes.toReversed().map(([name, all]) => {
+      const value = all[rest % all.length]!;
+      rest = Math.floor(rest / all.length);
+      return [name, value] as const;
+    });
+    return Object.fromEntries(chosen.toReversed());
+  });
+}
+
+/** Places in a grid in ascending order: all of them without a sample, or if it is as large as the grid. */
+function placesOf(count: number, sample: Sample | undefined): number[] {
+  if (sample === undefined || sample.trials >= count) {
+    return Array.from({ length: count }, (_, place) => place);
+  }
+  const places = new Set<number>();
+  for (let draw = 0; places.size < sample.trials; draw += 1) {
+    const digest = hash('sha256', `${sample.seed} ${draw}`);
+    places.add(Number.parseInt(digest.slice(0, 12), 16) % count);
+  }
+  return [...places].toSorted((a, b) => a - b);
 }
 
 /** One combination of a sweep. */
