@@ -7,7 +7,6 @@ import { isCatalogued } from '../market/catalogue.ts';
 import { barsDigest } from '../market/digest.ts';
 import { loadDataset } from '../market/load-dataset.ts';
 import type { Bot } from './load-bot.ts';
-import type { PrepareOptions } from './prepare.ts';
 
 export interface NamedBenchmark {
   /** As the user named it: a symbol of the bot, a file, or `catalog://NAME`. */
@@ -26,7 +25,10 @@ export async function loadBenchmark(
   { spec }: Pick<Bot, 'spec'>,
   instruments: readonly JobInstrument[],
   { name, directory }: NamedBenchmark,
-  { catalogueDir, load = loadDataset }: Pick<PrepareOptions, 'catalogueDir' | 'load'>,
+  {
+    catalogueDir,
+    load = loadDataset,
+  }: { readonly catalogueDir: string; readonly load?: typeof loadDataset | undefined },
 ): Promise<BenchmarkSeries> {
   const { universe, data } = spec.spec;
   const { timeframe, from, to } = data;

@@ -1,5 +1,4 @@
 import { listTrials, recordTrials } from '../api/trials.ts';
-import type { LedgerEntry } from '../backtest/ledger/ledger-entry.ts';
 import { readTrials, recordTrials as recordReported } from '../fleet/tasks/trial-entries.ts';
 import { actorOf } from './authentication.ts';
 import type { App, Services } from './services.ts';
@@ -27,10 +26,12 @@ export function addTrials(app: App, { tasks }: Services): void {
   });
 }
 
-function countFitting(entries: readonly LedgerEntry[]): number {
+function countFitting(
+  entries: readonly { readonly kind: string; readonly trials?: string }[],
+): number {
   let bytes = 0;
   const tooMany = entries.findIndex((entry, at) => {
-    bytes += entry.kind === 'trials' ? entry.trials.length : 0;
+    bytes += entry.trials?.length ?? 0;
     return at > 0 && bytes > MOST_BYTES;
   });
   return tooMany === -1 ? entries.length : tooMany;

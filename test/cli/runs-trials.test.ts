@@ -115,6 +115,22 @@ describe.each(mainlyOn('sqlite'))('the trial ledger of a server on %s', (kind) =
     expect(await count()).toBe(before + 3 + windows.length * 3);
   });
 
+  test.each([
+    ['an incomplete trial', Buffer.alloc(17)],
+    ['an infinite Sharpe ratio', Buffer.from([...Buffer.alloc(14), 0xf0, 0x7f])],
+  ])('rejects a report with %s', async (_name, packed) => {
+    const scope = { family: 'sma_crossover', symbols: ['SPX'], bar_ms: 86_400_000 };
+    const window = { from: '2000-01-03T00:00:00.000Z', to: '2000-09-01T00:00:00.000Z' };
+    const trials = packed.toString('base64');
+    const response = await fetch(`${server.env['SERVICE_LOCAL_SERVER_URL']}/trials`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${tokens[0]}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ lock: 'a'.repeat(64), ...scope, ...window, trials }),
+    });
+    expect(response.status).toBe(400);
+    expect((await list()).faults).toEqual([]);
+  });
+
   test('counts each opening of a holdout, which other backtests leave out', async () => {
     await newBot('kept', { holdout: '30d' });
     const kept = await json<Summary>(['bots', 'backtest', 'kept']);

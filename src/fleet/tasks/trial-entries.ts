@@ -61,14 +61,23 @@ export interface ReportedTrials {
   readonly trials: PackedTrials;
 }
 
-/** Records the trials that are not recorded yet, in one entry. */
+/**
+ * Records the trials that are not recorded yet, in one entry.
+ *
+ * @throws ServiceError `invalid_request` for trials that are not packed, or a Sharpe ratio that is infinite
+ */
 export async function recordTrials(
   tx: Db,
   by: string,
   now: number,
   { lock, scope, trials }: ReportedTrials,
 ): Promise<void> {
-  const unrecorded = new Map([...unpackTrials(trials)].map(({ key, sharpe }) => [key, sharpe]));
+  const unrecorded = new Map<string, number | null>();
+  for (const { key, sharpe } of unpackTrials(trials)) {
+    if (sharpe !== null && !Number.isFinite(sharpe)) throw notPacked();
+    unrecorded.set(key, sharpe);
+  }
+  if (!Number.isInteger(countPacked(trials))) throw notPacked();
   const single = await tx
     .selectFrom('trial_entries')
     .select('trial_key')
@@ -85,6 +94,13 @@ export async function recordTrials(
   const count = unrecorded.size;
   const record = { kind: 'trials', by, lock, ...scope, count, trials: packed } as const;
   await append(tx, now, record, { trial_key: first, sharpe: null, packed });
+}
+
+function notPacked(): ServiceError {
+  return new ServiceError(
+    'invalid_request',
+    'trials must be 16 bytes each, with a Sharpe ratio that is finite or NaN',
+  );
 }
 
 /** Records that a task opens its holdout, once for all attempts of the task. */
