@@ -1,4 +1,5 @@
 import { z } from '@hono/zod-openapi';
+import { analysis } from './analysis-fields.ts';
 import {
   actorName,
   administrator,
@@ -16,7 +17,16 @@ import {
 const reading = { tags: ['Tasks'], security: administrator('read') };
 const writing = { tags: ['Tasks'], security: administrator('write') };
 
-export const TASK_KINDS = ['backtest', 'paper', 'production', 'conformance', 'stress'] as const;
+export const TASK_KINDS = [
+  'backtest',
+  'paper',
+  'production',
+  'conformance',
+  'stress',
+  'sweep',
+  'walk_forward',
+  'robustness',
+] as const;
 const ANY_KIND = TASK_KINDS.join('|');
 
 const TaskStatus = z.enum(['queued', 'running', 'success', 'failed', 'canceled']);
@@ -74,10 +84,11 @@ const TaskInput = z
     live: z.strictObject({ exchange: z.string() }).optional(),
     production: z.record(z.string(), z.unknown()).optional(),
     ...tests,
+    analysis: z.strictObject(analysis).optional(),
   })
   .openapi('TaskInput', {
     description:
-      'Values that replace those of the spec, and inputs of one kind of task. `speed` is for paper sessions, `live` for paper sessions that follow an exchange, `production` for deployments to a cluster, and `patch` for backtests of proposals. The remaining fields are for conformance and stress tests.',
+      'Values that replace those of the spec, and inputs of one kind of task. `speed` is for paper sessions, `live` for paper sessions that follow an exchange, `production` for deployments to a cluster, and `patch` for backtests of proposals. `analysis` is for sweeps, walk-forward analyses and robustness tests. The remaining fields are for conformance and stress tests.',
   });
 
 const BacktestRequest = z
@@ -90,7 +101,7 @@ const BacktestRequest = z
 const progress = z
   .strictObject({ done: z.int(), total: z.int().nullable() })
   .describe(
-    'Progress in bars; for a conformance test in cases, for a stress test in steps. `total` is null until the data are read, and if it is unknown.',
+    'Progress in bars; for a conformance test in cases, for a stress test in steps, for a search of parameters in trials. `total` is null until the data are read, and if it is unknown.',
   );
 
 const taskId = z.string().describe('Also the `run_id` of the events of the task.');
@@ -169,7 +180,7 @@ export const BotDeployment = z
     version: z.int(),
     target: z
       .enum(['backtest', 'paper', 'k8s', 'test'])
-      .describe('`test` is used for conformance and stress tests, which never trade.'),
+      .describe('`test` is used for tests and searches of parameters, which never trade.'),
     status: z.enum(['pending', 'running', 'success', 'failed', 'halted']),
     task_id: z.string(),
     result_summary,

@@ -142,6 +142,12 @@ ${[1, 2, 3, 4, 5]
 .groups + .smalls { margin-top: 1.75rem; }
 .note + .groups, .smalls + .note { margin-top: 0.75rem; }
 .small { max-width: 36rem; }
+.parallel { display: block; width: 100%; min-width: 36rem; font-size: 12px; font-variant-numeric: tabular-nums; }
+.parallel polyline { fill: none; stroke: var(--rule); stroke-width: 1; }
+.parallel .best { stroke: var(--equity); stroke-width: 1.5; opacity: 0.85; }
+.parallel .axis line { stroke: var(--muted); }
+.parallel text { fill: var(--muted); text-anchor: middle; }
+.parallel .name { fill: var(--ink); font-weight: 600; }
 .small svg { display: block; width: 100%; margin: 0.375rem 0; font-size: 12px; font-variant-numeric: tabular-nums; overflow: visible; }
 .small figcaption { font-size: 0.8125rem; }
 .small text { fill: var(--muted); }

@@ -72,6 +72,9 @@ const STOP_VERBS = {
   production: 'bots deploy stop',
   conformance: 'tasks cancel',
   stress: 'tasks cancel',
+  sweep: 'tasks cancel',
+  walk_forward: 'tasks cancel',
+  robustness: 'tasks cancel',
 } as const;
 
 /**
@@ -163,6 +166,9 @@ export async function resultAnswer(server: Client, task_id: string): Promise<Ans
   const { testResultAnswer } = await import('./show-tests.ts');
   const test = testResultAnswer(result);
   if (test !== undefined) return test;
+  const { analysisAnswer } = await import('./show-analyses.ts');
+  const analysis = analysisAnswer(result);
+  if (analysis !== undefined) return analysis;
   // A production deployment has no statistics.
   if (!Object.hasOwn(result, 'hashes')) {
     return { data: result, show: (out) => out.line(JSON.stringify(result, undefined, 2)) };

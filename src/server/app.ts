@@ -33,6 +33,7 @@ import { ServiceError } from '../base/errors.ts';
 import { addAccount } from './account.ts';
 import { addAdministrators } from './administrators.ts';
 import { addAgents } from './agents.ts';
+import { addAnalyses } from './analyses.ts';
 import { limitAttempts, PASSKEYS, PASSWORDS, warnAboutProxies } from './login-attempts.ts';
 import { authenticate } from './authentication.ts';
 import { readBody } from './body.ts';
@@ -74,6 +75,7 @@ const ROUTES: readonly ((app: App, services: Services) => void)[] = [
   addAccount,
   addAdministrators,
   addAgents,
+  addAnalyses,
   addBots,
   addBotState,
   addComparison,

@@ -520,7 +520,7 @@ export interface BotDeploymentsTable {
   deployment_id: string;
   bot_id: string;
   version: number;
-  /** `test` is for conformance and stress tests, which do not trade. */
+  /** `test` is for tests and searches of parameters, which do not trade. */
   target: 'backtest' | 'paper' | 'k8s' | 'test';
   status: 'pending' | 'running' | 'success' | 'failed' | 'halted';
   task_id: string;
@@ -533,7 +533,15 @@ export interface BotDeploymentsTable {
 /** Background work. A row that has ended is never changed. */
 export interface TasksTable {
   task_id: string;
-  kind: 'backtest' | 'paper' | 'production' | 'conformance' | 'stress';
+  kind:
+    | 'backtest'
+    | 'paper'
+    | 'production'
+    | 'conformance'
+    | 'stress'
+    | 'sweep'
+    | 'walk_forward'
+    | 'robustness';
   bot_id: string;
   version: number;
   deployment_id: string;

@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import type { Task } from '../../src/api/tasks.ts';
 import type { Summary } from '../../src/backtest/summary.ts';
+import type { SweepDocument } from '../../src/backtest/search/sweep-document.ts';
 import { newWorld, type World } from '../identity/people.ts';
 import { startServer, type RunningServer } from '../server/running.ts';
 import { documentOn, fillCatalogue } from '../fleet/tasks/market.ts';
@@ -122,6 +123,27 @@ test.runIf(isAtLength)('Ctrl-C stops the waiting, which can be resumed later', a
   expect(told).toContain(`stopped waiting; task ${task_id} continues`);
   expect(told).toContain(`service-local tasks result ${task_id} --wait`);
   expect(await json<Summary>('tasks', 'result', task_id!, '--wait')).toHaveProperty('hashes');
+});
+
+test('a sweep on the server has the same trials as on this machine, and is shown in the same way', async () => {
+  const path = await newBot('swept', 'SPX', '1d');
+  const body = { kind: 'sweep', parameters: ['fast=5,10', 'slow=20:40:10'] };
+  const answer = await fetch(`${server.url}/bots/swept/analyses`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+    body: JSON.stringify(body),
+  });
+  const { task_id } = (await answer.json()) as { task_id: string };
+  const shown = await service('tasks', 'result', task_id, '--wait');
+  expect(shown).toMatchObject({ code: 0, stdout: expect.stringContaining('Sharpe') });
+  const out = join(directory, 'swept-on-server');
+  const hosted = await json<SweepDocument>('tasks', 'result', task_id, '--out', out);
+  expect((await readdir(out)).toSorted()).toEqual(['report.html', 'sweep.json', 'trials.csv']);
+  const own = ['-p', 'fast=5,10', '-p', 'slow=20:40:10', '--out', join(directory, 'swept')];
+  const catalogue = ['--catalogue-dir', join(directory, 'catalogue')];
+  const local = await json<SweepDocument>('backtest', 'sweep', path, ...own, ...catalogue);
+  expect(hosted.hashes).toEqual(local.hashes);
+  expect(hosted.best).toEqual(local.best);
 });
 
 test.runIf(isAtLength)(

@@ -18,6 +18,7 @@ import { RUN_FIGURES } from '../../base/run-figures.ts';
 import { html, type Html, nothing } from '../../base/html.ts';
 import { type Column, renderPage, sortableTable, THEME_BUTTON } from './render-report.ts';
 import { PRINTED_ROWS } from '../../base/report-style.ts';
+import { parallelSection } from './parallel-section.ts';
 import { samplesSection } from './samples-section.ts';
 import type { SweepRow } from './sweep-row.ts';
 
@@ -64,7 +65,7 @@ export function renderSweepReport(input: SweepReportInput): string {
     body: html`<main>
       ${heading(input)} ${bestSection(rows[0]!, input)}
       ${isSampled ? samplesSection(mapped, objectives, ranked) : heatMapSection(names, ranked)}
-      ${tableSection(names, input)}
+      ${parallelSection(rows, objectives)} ${tableSection(names, input)}
     </main>`,
     data: isSampled ? null : data,
     scripts: [switchTheme, sortTables, ...(isSampled ? [] : [drawHeatMap])],

@@ -50,6 +50,9 @@ const FIRST_QUEUED = {
   production: prepareFirstQueued('production'),
   conformance: prepareFirstQueued('conformance'),
   stress: prepareFirstQueued('stress'),
+  sweep: prepareFirstQueued('sweep'),
+  walk_forward: prepareFirstQueued('walk_forward'),
+  robustness: prepareFirstQueued('robustness'),
 } satisfies Record<Claim['kind'], unknown>;
 
 /** Number of queued tasks that only workers above a level can run. */

@@ -15,6 +15,8 @@ import type { SessionThreads } from '../../trading/host/threads/session-threads.
 import type { SessionWork, TaskBatch } from '../../trading/host/threads/session-work.ts';
 import { getRunnableVersion, type RunnableVersion } from '../registry/versions.ts';
 import { watchSupervision } from '../thresholds/read-supervision.ts';
+import { isAnalysis } from '../analyses/analysis-kinds.ts';
+import { analyze } from '../analyses/analyze.ts';
 import { runBacktestThread } from './backtest-thread.ts';
 import type { BacktestDone, BacktestWork } from './backtest-work.ts';
 import type { Claim } from './claim.ts';
@@ -88,6 +90,8 @@ export interface AttemptOptions {
   readonly threads: SessionThreads<PaperDone>;
   /** Parent of the directories of all attempts. */
   readonly directory: string;
+  /** Number of threads that run the trials of an analysis. */
+  readonly workers: number;
   /** Longest time without progress that a strategy may take, ms. */
   readonly timeoutMs: number;
   readonly testBot?: TestBot | undefined;
@@ -171,7 +175,7 @@ export class TaskAttempts {
     onProgress: (progress: Progress) => void,
   ): Promise<TaskOutcome | undefined> {
     const { storage, catalogueDir, customCode } = this.#service;
-    const { timeoutMs, testBot, log } = this.#options;
+    const { timeoutMs, testBot, workers, log } = this.#options;
     const { task_id: runId, bot_id, version } = claim;
     const persist = <T>(access: () => Promise<T>) => this.#persist(access);
     /** Known once a backtest is about to run its first bar. */
@@ -181,12 +185,14 @@ export class TaskAttempts {
     try {
       const runnable = await persist(() => getRunnableVersion(this.#service, bot_id, version));
       const work = { runId, ...runnable, customCode, catalogueDir, timeoutMs, directory };
-      const done =
+      const done: TaskDone | undefined =
         claim.kind === 'paper'
           ? await this.#trade(claim, work, signal, wrapUp)
           : claim.kind === 'backtest'
             ? await this.#backtest(claim, work, signal, { onProgress, onTrial })
-            : await testBot!(claim, runnable, { directory, signal, onProgress, persist });
+            : isAnalysis(claim.kind)
+              ? await analyze(this.#service, claim, work, { workers, signal, onProgress, persist })
+              : await testBot!(claim, runnable, { directory, signal, onProgress, persist });
       if (done === undefined) return { status: 'canceled' };
       for (const name of done.files) {
         const path = join(directory, `${name}.gz`);
@@ -234,7 +240,8 @@ export class TaskAttempts {
           storage.write((tx) => recordOpening(tx, claim.task_id, clock(), found)),
         );
       }
-      return this.#persist(() => countTrials(storage.read, found));
+      const own = { ...found, keys: [found.key] };
+      return this.#persist(() => countTrials(storage.read, own));
     };
     const asked = { ...work, changes, locked, opensHoldout: open_holdout };
     const done = await runBacktestThread(asked, { onProgress, count }, signal);

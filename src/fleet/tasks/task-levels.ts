@@ -1,3 +1,4 @@
+import { isAnalysis } from '../analyses/analysis-kinds.ts';
 import type { TasksTable } from '../../storage/tables.ts';
 
 interface TaskLevel {
@@ -19,6 +20,7 @@ interface TaskLevel {
 export const TASK_LEVELS: readonly TaskLevel[] = [
   { since: '0.1.0', isNeededBy: () => true },
   { since: '0.2.0', isNeededBy: () => false },
+  { since: '0.2.0', isNeededBy: (kind) => isAnalysis(kind) },
 ];
 
 /** Level of a paper session with archived inputs; earlier workers read inputs only from the database. */

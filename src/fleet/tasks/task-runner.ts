@@ -123,12 +123,17 @@ class Runner {
       // One at a time, because a stress test measures the machine.
       stress: testBot === undefined ? 0 : 1,
       backtest: workers,
+      // One of each at a time, because each uses all threads.
+      sweep: Math.min(1, workers),
+      walk_forward: Math.min(1, workers),
+      robustness: Math.min(1, workers),
     };
     this.#kinds = Object.keys(this.#limits) as Claim['kind'][];
     this.#threads = new SessionThreads(SESSION_THREAD, service.live ?? NO_LIVE_MARKETS);
     this.#attempts = new TaskAttempts(service, {
       threads: this.#threads,
       directory: workDirectory(this.#worker_id),
+      workers,
       timeoutMs,
       testBot,
       log,

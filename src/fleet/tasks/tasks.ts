@@ -99,6 +99,9 @@ const TARGETS = {
   production: 'k8s',
   conformance: 'test',
   stress: 'test',
+  sweep: 'test',
+  walk_forward: 'test',
+  robustness: 'test',
 } as const satisfies Readonly<Record<Task['kind'], BotDeployment['target']>>;
 
 /**

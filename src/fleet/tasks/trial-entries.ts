@@ -117,10 +117,28 @@ export async function recordOpening(
   await append(tx, now, record, { trial_key, sharpe: null, packed: null });
 }
 
-/** Counts the other trials on the data of a trial, and the use of its holdout. */
-export async function countTrials(db: Db, trial: TaskTrial): Promise<TrialCounts> {
-  const { scope, holdout } = trial;
-  const earlier = await earlierThan(db, scope, trial);
+/** The trials of a task, which do not count as earlier ones. */
+export interface OwnTrials extends Pick<TaskTrial, 'lock' | 'scope' | 'holdout'> {
+  /** See `trialKey`. */
+  readonly keys: readonly string[];
+}
+
+/** Sequence number of the newest entry. */
+export async function lastTrialEntry(db: Db): Promise<number> {
+  return (await headOf(db)).seq;
+}
+
+/**
+ * Counts the other trials on the data of a task, and the use of its holdout.
+ * @param until sequence number of the last entry that counts; all by default.
+ */
+export async function countTrials(
+  db: Db,
+  own: OwnTrials,
+  until = Number.MAX_SAFE_INTEGER,
+): Promise<TrialCounts> {
+  const { scope, holdout } = own;
+  const earlier = await earlierThan(db, scope, { own, until });
   if (holdout === undefined) return { earlier };
   const period = periodOf(scope, holdout);
   const opened = countOf(await groupsOver(db, 'holdout_opened', period));
@@ -130,14 +148,21 @@ export async function countTrials(db: Db, trial: TaskTrial): Promise<TrialCounts
 
 const periodOf = (scope: TrialScope, { from, to }: Holdout): TrialScope => ({ ...scope, from, to });
 
+/** Which entries count. */
+interface Counted {
+  readonly own?: OwnTrials;
+  /** Sequence number of the last one. */
+  readonly until?: number;
+}
+
 async function earlierThan(
   db: Db,
   scope: TrialScope,
-  own?: Pick<TaskTrial, 'lock' | 'key'>,
+  counted: Counted = {},
 ): Promise<EarlierTrials> {
   const groups = [
-    ...(await groupsOver(db, 'trials', scope, own)),
-    ...(await packedOver(db, scope, own)),
+    ...(await groupsOver(db, 'trials', scope, counted)),
+    ...(await packedOver(db, scope, counted)),
   ];
   let sharpes = 0;
   let sum = 0;
@@ -167,7 +192,7 @@ async function groupsOver(
   db: Db,
   kind: TrialEntriesTable['kind'],
   scope: TrialScope,
-  own?: Pick<TaskTrial, 'lock' | 'key'>,
+  { own, until }: Counted = {},
 ) {
   let query = db
     .selectFrom('trial_entries')
@@ -187,9 +212,11 @@ async function groupsOver(
     .where('window_from', '<=', Date.parse(scope.to))
     .where('window_to', '>=', Date.parse(scope.from))
     .groupBy(['symbols', 'window_from', 'window_to']);
-  if (own !== undefined) {
+  if (until !== undefined) query = query.where('seq', '<=', until);
+  const recorded = own === undefined ? [] : await recordedKeys(db, own);
+  if (own !== undefined && recorded.length > 0) {
     query = query.where((is) =>
-      is.or([is('lock_digest', '<>', own.lock), is('trial_key', '<>', own.key)]),
+      is.or([is('lock_digest', '<>', own.lock), is('trial_key', 'not in', recorded)]),
     );
   }
   const groups = await query.execute();
@@ -198,17 +225,30 @@ async function groupsOver(
   );
 }
 
+/** The keys with an entry of their own, of a backtest. */
+async function recordedKeys(db: Db, { lock, keys }: OwnTrials): Promise<string[]> {
+  const own = new Set(keys);
+  const rows = await db
+    .selectFrom('trial_entries')
+    .select('trial_key')
+    .where('lock_digest', '=', lock)
+    .where('packed', 'is', null)
+    .execute();
+  return rows.map(({ trial_key }) => trial_key).filter((key) => own.has(key));
+}
+
 /** Sums over each entry of a search that counts together with a scope. */
 async function packedOver(
   db: Db,
   scope: TrialScope,
-  own: Pick<TaskTrial, 'lock' | 'key'> | undefined,
+  { own, until = Number.MAX_SAFE_INTEGER }: Counted,
 ) {
   const { family, bar_ms } = scope;
   const groups = [];
-  const ownKeys = own === undefined ? NO_KEYS : new TrialKeys([own.key]);
+  const ownKeys = own === undefined ? NO_KEYS : new TrialKeys(own.keys);
   for await (const { packed, ...row } of packedRows(db, { family, bar_ms })) {
-    const { symbols, window_from, window_to } = row;
+    const { seq, symbols, window_from, window_to } = row;
+    if (seq > until) break;
     if (!areTogether(scopeOf(row), scope)) continue;
     const group = { symbols, window_from, window_to, entries: 0, sharpes: 0, sum: 0, squares: 0 };
     const keys = row.lock_digest === own?.lock ? ownKeys : NO_KEYS;
@@ -264,7 +304,7 @@ async function isRecorded(db: Db, lock: string, trial_key: string): Promise<bool
   return false;
 }
 
-async function callerOf(db: Db, task_id: string): Promise<string> {
+export async function callerOf(db: Db, task_id: string): Promise<string> {
   const { created_by } = await db
     .selectFrom('tasks')
     .select('created_by')

@@ -37,6 +37,7 @@ export function botFrame(bot: BotDetail, page: (typeof TABS)[number]['page'], bo
       </p>
       <div class="actions">
         <a class="button" href="${botPath(slug, 'backtest')}">Backtest…</a>
+        <a class="button" href="${botPath(slug, 'analyses')}">Search…</a>
         ${
           kind === 'trading' &&
           html`<a class="button" href="${botPath(slug, 'paper')}">Paper session…</a>

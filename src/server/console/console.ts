@@ -8,6 +8,7 @@ import { addAccountPages } from './account.ts';
 import { assetAt, ASSETS_PATH } from './assets.ts';
 import { addAuditPages } from './audit.ts';
 import { addBotPages } from './bots.ts';
+import { addAnalyses } from './bot-analyses.ts';
 import { addChat } from './chat.ts';
 import { addComparison } from './comparison.ts';
 import { addHaltPages } from './halts.ts';
@@ -37,6 +38,7 @@ const AREAS: readonly ((pages: Pages, services: Services) => void)[] = [
   addAuditPages,
   addHaltPages,
   addBotPages,
+  addAnalyses,
   // Before the pages of tasks, whose path would match, too.
   addComparison,
   addTaskPages,

@@ -68,6 +68,9 @@ meter::-moz-meter-bar { background: var(--accent); }
 .events td:last-child { width: 60%; white-space: normal; overflow-wrap: anywhere; }
 .events summary { font-weight: 400; padding: 0; }
 .events pre { margin-top: 0.5rem; }
+.pair { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 11rem), 1fr)); gap: 0.75rem 1rem; }
+.pair select { width: 100%; }
+fieldset > .pair + .check { margin-top: 0.75rem; }
 form.actions > * + * { margin-top: 0; }
 .findings { list-style: none; }
 .findings li + li { margin-top: 0.25rem; }

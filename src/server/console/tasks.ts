@@ -29,6 +29,9 @@ const TITLES = {
   production: 'Deployment',
   conformance: 'Conformance test',
   stress: 'Stress test',
+  sweep: 'Sweep',
+  walk_forward: 'Walk-forward analysis',
+  robustness: 'Robustness test',
 } as const satisfies Record<Task['kind'], string>;
 
 export function addTaskPages(pages: Pages): void {
@@ -185,7 +188,9 @@ async function resultOf(visit: Visit, task_id: string): Promise<Child> {
       ? (await readTrades(visit, task_id)).rows[row - 2]
       : undefined;
   const api = `/tasks/${encodeURIComponent(task_id)}/files`;
-  return html`${testFigures(summary) ?? resultFigures(summary)}
+  // The report of a search begins with its own figures.
+  const hasFigures = !/\/(sweep|robustness)\//.test(String(summary['schema']));
+  return html`${testFigures(summary) ?? (hasFigures && resultFigures(summary))}
   ${
     files.includes(REPORT) &&
     html`<section aria-labelledby="report">
