@@ -100,10 +100,10 @@ export async function beginTables(
   const hasCsv = options.hasEquityCsv === true || equity.length <= MOST_CSV_STEPS;
   // A file of an earlier run in this directory would contradict the other files.
   if (!hasCsv) await removeOldResult(join(directory, 'equity.csv'));
-  const drawdown = drawdownsOf(equity, initialCash);
+  const drawdown = shared(drawdownsOf(equity, initialCash));
   for (let i = 0; i < drawdown.length; i++) if (drawdown[i]! < -1) drawdown[i] = -1;
   const thread = options.thread ?? new FileThread();
-  const curve = { time, equity, drawdown };
+  const curve = { time, equity: shared(equity), drawdown };
   const trades = tradeTable(result);
   const hashes = thread
     .write({ directory, curve, hasCsv, journal: journal.data, trades }, options.onProgress)
@@ -124,6 +124,13 @@ export async function beginTables(
     drawdown,
     exitReasons: exitReasons.of(result.trades),
   };
+}
+
+/** Copies a column into memory that another thread can read, since a message would copy it twice. */
+function shared(column: Float64Array): Float64Array {
+  const copy = new Float64Array(new SharedArrayBuffer(column.byteLength));
+  copy.set(column);
+  return copy;
 }
 
 /**

@@ -1,6 +1,5 @@
 import { rmdir } from 'node:fs/promises';
 import { basename, join, resolve } from 'node:path';
-import { setFlagsFromString } from 'node:v8';
 import type { FailedRun } from '../../backtest/execute.ts';
 import { PROFILES } from '../../backtest/profiles.ts';
 import { parseAssertion } from '../../backtest/gates.ts';
@@ -76,10 +75,6 @@ export const verb = defineVerb({
     'backtest bot.yaml -p fast=20 --from 2010-01-01 --out ./result',
   ],
   async run(context, args, options) {
-    // Chunks of DuckDB stay in memory until their objects are collected. A small young generation is
-    // collected more often while data are read, which lowers the peak memory for 1 M bars in CSV by 52
-    // to 85 MiB.
-    setFlagsFromString('--semi-space-growth-factor=1');
     const { loadBot } = await import('../../bots/load-bot.ts');
     const { prepare } = await import('../../bots/prepare.ts');
     const { FileThread } = await import('../../backtest/file-thread.ts');
@@ -150,7 +145,6 @@ export const verb = defineVerb({
       import('../show-backtest.ts'),
       preparing,
     ]);
-    setFlagsFromString('--semi-space-growth-factor=2');
     for (const note of notes) context.message(`note: ${note}`);
     const counted = countTrials(context);
     const runId = newRunId();
