@@ -35,9 +35,15 @@ async function interruptedWhile(kind: 'load' | 'write', out: string) {
   const preload = `data:text/javascript,${encodeURIComponent(`
     import { Worker } from 'node:worker_threads';
     const { postMessage } = Worker.prototype;
+    let isSent = false;
     Worker.prototype.postMessage = function (request) {
       if (${JSON.stringify(kind)} in request) {
-        this.on('message', ({ done }) => { if (done > 0) process.kill(process.pid, 'SIGINT'); });
+        this.on('message', ({ done }) => {
+          if (isSent || !(done > 0)) return;
+          // A second signal would end the process at once.
+          isSent = true;
+          process.kill(process.pid, 'SIGINT');
+        });
       }
       postMessage.call(this, { ...request, reports: true });
     };
