@@ -209,7 +209,7 @@ export const ChatTurn = z
     is_language_model: z
       .boolean()
       .describe(
-        '`false` for the embedded analyst, which answers a fixed set of questions: `What can I ask?` lists them.',
+        '`false` for the embedded analyst, which answers questions about the records of the bot: `What can I ask?` lists examples.',
       ),
     started_at: time,
     ended_at: time.nullable(),

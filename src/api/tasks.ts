@@ -88,11 +88,11 @@ const TaskInput = z
   })
   .openapi('TaskInput', {
     description:
-      'Values that replace those of the spec, and inputs of one kind of task. `speed` is for paper sessions, `live` for paper sessions that follow an exchange, `production` for deployments to a cluster, and `patch` for backtests of proposals. `analysis` is for sweeps, walk-forward analyses and robustness tests. The remaining fields are for conformance and stress tests.',
+      'Values that replace those of the spec, and inputs of one kind of task. `speed` is for paper sessions, `live` for paper sessions that follow an exchange, `production` for deployments to a cluster, and `patch` for backtests with other values. `analysis` is for sweeps, walk-forward analyses and robustness tests. The remaining fields are for conformance and stress tests.',
   });
 
 const BacktestRequest = z
-  .strictObject({ version: z.int().min(1).optional(), ...changes, ...locked, ...holdout })
+  .strictObject({ version: z.int().min(1).optional(), ...changes, patch, ...locked, ...holdout })
   .openapi('BacktestRequest', {
     description:
       'A version, the current one by default, and values that replace those of the spec.',

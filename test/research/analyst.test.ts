@@ -9,7 +9,6 @@ import { ServiceError } from '../../src/base/errors.ts';
 import { appendEvents } from '../../src/events/append.ts';
 import { importBars } from '../../src/market/catalogue.ts';
 import { answerQuestion } from '../../src/research/analyst/analyst.ts';
-import { QUESTIONS } from '../../src/research/analyst/questions.ts';
 import { LONGEST_FILE, type Ask } from '../../src/research/call-api.ts';
 import { startTaskRunner, type TaskRunner } from '../../src/fleet/tasks/task-runner.ts';
 import { sp500 } from '../engine/market.ts';
@@ -215,129 +214,119 @@ it('answers questions about a result with the figures of the API', async () => {
 });
 
 /** Other questions, and what of their answers is sure. */
-const OTHERS: readonly (readonly [prompt: string, id: string, says: RegExp])[] = [
-  ['Give me a summary', 'summary', /Sharpe ratio: .*\n- Max drawdown: −/],
-  ['How profitable is this strategy?', 'total_return', /Total return: 37.88%/],
-  ['How risky is it?', 'risk_figures', /Volatility: .*\n- Max drawdown: .*\n- VaR 95%: /],
-  ['How many losing trades?', 'losing_trades', /\b42 of 85 closed trades ended with a loss, on/],
+const OTHERS: readonly (readonly [prompt: string, says: RegExp])[] = [
+  ['Give me a summary', /Sharpe ratio: .*\n- Max drawdown: −/],
+  ['How profitable is this strategy?', /Total return: 37.88%/],
+  ['How risky is it?', /Volatility: .*\n- Max drawdown: .*\n- VaR 95%: /],
+  ['How many losing trades?', /^Closed losing trades: 42 of 85 closed trades/],
+  ['How many trades closed with a profit?', /^Closed winning trades: 43 of 85 closed trades/],
   [
-    'How many trades closed with a profit?',
-    'winning_trades',
-    /\b43 of 85 closed trades ended with/,
+    'What is the average loss of a losing trade?',
+    /^Mean profit of .* \(42\): −[\d,.]+ \(mean return −/,
   ],
-  ['What is the average loss of a losing trade?', 'losing_trades', /on average of −[\d,.]+ \(−/],
-  ['Which trade lasted longest?', 'longest_trade', /:\n- long .* from 2006-08-14, to 2007-03-07: /],
-  ['What were the five best trades?', 'best_trade', /(- long .*\n){5}\(I am/],
-  ['What was the second best trade?', 'best_trade', /:\n- long .*\n\(I am/],
-  ['What was the second worst drawdown?', 'drawdowns', /:\n- −.*\n\(I am/],
-  ['How much did it earn per year on average?', 'cagr', /CAGR: /],
-  ['What is the median trade?', 'median_trade', /Median return of 85 closed trades: /],
-  ['Was it better than buy and hold?', 'holding', /Buying at the start and holding made/],
-  ['Which trade lost the most in version 2?', 'worst_trade', /from 2018-03-14, to 2018-03-28: −/],
-  ['What is the average holding period?', 'trade_length', /85 closed trades lasted [\d.]+ cal/],
-  ['What was the total return from 2010 to 2015?', 'total_return', /2010-01-04 to 2015-12-31: /],
-  ['Total return without the last year?', 'total_return', /from 2000-01-03 to 2019-04-17: /],
-  ['Return in March 2020?', 'years', /^Return from 2020-03-02 to 2020-03-31: /],
-  ['What was the drawdown in 2008?', 'max_drawdown', /from 2008-01-02 to 2008-12-31: −/],
+  ['Which trade lasted longest?', /:\n- long .* from 2006-08-14, to 2007-03-07: /],
+  ['What were the five best trades?', /(- long .*\n){5}\(I am/],
+  ['What was the second best trade?', /:\n- long .*\n\(I am/],
+  ['What was the second worst drawdown?', /:\n- −.*\n\(I am/],
+  ['How much did it earn per year on average?', /CAGR: /],
   [
-    'Sharpe without the last year',
-    'sharpe',
-    /^I cannot tell: .*\n.*--from 2000-01-03 --to 2019-04/,
+    'What is the median trade?',
+    /^Median profit of closed trades \(85\): −?[\d,.]+ \(median return /,
   ],
-  ['Annual returns from 2010 to 2012', 'years', /:\n(- 201[012]: .*%\n){3}\(/],
+  [
+    'Was it better than buy and hold?',
+    /^The strategy was not better. Total return: 37.88% against 97.53% of buying/,
+  ],
+  ['Which trade lost the most in version 2?', /from 2018-03-14, to 2018-03-28: −/],
+  ['What is the average holding period?', /^Mean calendar days of closed trades \(85\): [\d.]+/],
+  ['What was the total return from 2010 to 2015?', /2010-01-04 to 2015-12-31: /],
+  ['Total return without the last year?', /from 2000-01-03 to 2019-04-17: /],
+  ['Return in March 2020?', /^Return from 2020-03-02 to 2020-03-31: /],
+  ['What was the drawdown in 2008?', /from 2008-01-02 to 2008-12-31: −/],
+  ['Sharpe without the last year', /^Sharpe ratio from 2000-01-03 to 2019-04-17: /],
+  ['Annual returns from 2010 to 2012', /:\n(- 201[012]: .*% \(.*\)\n){3}\(/],
   [
     'What has changed?',
-    'news',
     /things? changed in the last day.*:\n(.*\n)*- \d+: .*version 2 was made: .*fast changed from 10/,
   ],
-  ['How do I apply the proposal?', 'apply_proposal', /no version of this bot has been proposed/],
-  ['Between which dates was it backtested?', 'window', /5,105 bars from 2000-01-03 to 2020-04-17/],
-  ['Is the result reproducible?', 'lock', /Equal locks give equal events/],
-  ['How large may an order be?', 'max_order_value', /unlimited/],
-  ['When was it last updated?', 'version_history', /version 2: 2026-01-03/],
-  ['Which parameters were changed in version 2?', 'version_diff', /from 10 to 20/],
-  ['What did trading cost?', 'costs', /Fees: .*\n- Slippage: 0.00\n- Turnover/],
-  ['What was the biggest win?', 'best_trade', /long .* "SPX" from 2012-12-13, to 2013-06-19/],
-  ['What was the worst trade?', 'worst_trade', /from 2018-03-14, to 2018-03-28: −/],
-  ['Show the latest trades', 'last_trades', /to 2020-02-28/],
-  ['Is there an open trade?', 'open_trades', /There are none/],
-  [
-    'When was the deepest drawdown?',
-    'drawdown_when',
-    /2000-07-17 to 2003-03-31, recovered on 2013/,
-  ],
-  ['Which drawdowns did it have?', 'drawdowns', /(- −.*\n){5}/],
-  ['How did it perform in 2008?', 'years', /- 2008: −12.62%/],
-  ['And in 2009?', 'years', /- 2009: 21.85%/],
-  ['What are the yearly returns?', 'years', /(- 20\d\d: .*%\n){21}/],
-  ['Which was the best year?', 'best_year', /- 2009: 21.85%/],
-  ['Monthly returns of 2008, please', 'months', /(- 2008-\d\d: .*%\n){12}/],
-  ['What was the worst month?', 'best_month', /- 2020-02: −9.66%/],
-  ['How many backtests were there?', 'run_count', /There are 2 runs: 2 success\./],
-  ['Which was the latest run?', 'newest_run', /of version 2: success/],
-  ['List the runs', 'list_runs', /(- backtest .*\n){2}/],
-  ['Why did runs fail?', 'failed_runs', /None has failed/],
-  ['Compare the last two backtests', 'compare_runs', /Closed trades: 87 → 85/],
-  ['Compare versions 2 and 1', 'compare_runs', /Closed trades: 85 → 87/],
-  ['Which version is current?', 'current_version', /It is version 2, with the hash/],
-  ['How many versions exist?', 'version_count', /There are 2 versions/],
-  ['When was version 1 created?', 'version_history', /- version 1: 2026-01-02T03:04:05Z, by/],
-  [
-    'What changed between v1 and v2?',
-    'version_diff',
-    /params\/fast changed from 10 to 20\n- \/spec\/risk added: /,
-  ],
-  ['Has anything been proposed?', 'proposals', /no version of this bot has been proposed/],
-  ['What are its risk limits?', 'risk_limits', /max_order_qty: "1000"/],
-  ['What is not limited?', 'unlimited', /max_order_value: unlimited, because "all in by design"/],
-  ['What is the maximum order value?', 'max_order_value', /unlimited, because "all in/],
-  ['What is the daily loss limit?', 'max_daily_loss_pct', /: 0.1\./],
-  ['What is the drawdown limit?', 'max_drawdown_pct', /: 0.5\./],
-  ['Is the bot halted?', 'halted', /It is not halted/],
-  ['How often was it halted?', 'halt_history', /never halted/],
-  ['How many events does it have?', 'event_count', /The log has \d+ events/],
-  ['What happened lately?', 'last_events', /run.ended/],
-  ['Any alerts?', 'alerts', /There were none/],
-  ['What positions does it hold?', 'positions', /It holds nothing/],
-  ['What is it doing now? Its status?', 'status', /It is active; nothing of it runs/],
-  ['Which deployments are there?', 'deployments', /(- backtest .*\n){2}/],
-  ['Any paper sessions?', 'paper_sessions', /There were none/],
-  ['Who owns it?', 'about', /metadata.owner: "Ada"/],
-  ['Which strategy is it?', 'strategy', /strategy.name: "sma_crossover"/],
-  ['What parameters does it have?', 'parameters', /params.fast: 20\n- strategy.params.slow: 30/],
-  ['Which instruments does it trade?', 'symbols', /symbols.0: "SPX"/],
-  ['What timeframe is it on?', 'timeframe', /"1d"/],
-  ['Which data does it use?', 'data', /"SPX": 5,105 bars of 1d, 2000-01-03 to 2020-04-17/],
-  ['Are there gaps?', 'gaps', /No missing or stale bars/],
-  ['How are orders filled?', 'engine', /engine.fill: "next_open"/],
-  ['Does it have models?', 'models', /It has no models/],
-  ['Does it have agents?', 'agents', /It has no agents/],
-  ['What do the documents say about a former peak?', 'knowledge', /"falls.md", lines 1 to 3/],
-  ['Has it passed conformance?', 'conformance', /a bot of kind research has no conformance test/],
-  ['And the stress test?', 'stress', /a bot of kind research has no stress test/],
+  ['How do I apply the proposal?', /no version of this bot has been proposed/],
+  ['Between which dates was it backtested?', /5,105 bars from 2000-01-03 to 2020-04-17/],
+  ['Is the result reproducible?', /Equal locks give equal events/],
+  ['How large may an order be?', /unlimited/],
+  ['When was it last updated?', /version 2: 2026-01-03/],
+  ['Which parameters were changed in version 2?', /from 10 to 20/],
+  ['What did trading cost?', /Fees: .*\n- Slippage: 0.00\n- Turnover/],
+  ['What was the biggest win?', /long .* "SPX" from 2012-12-13, to 2013-06-19/],
+  ['What was the worst trade?', /from 2018-03-14, to 2018-03-28: −/],
+  ['Show the latest trades', /to 2020-02-28/],
+  ['Is there an open trade?', /^Open trades: none/],
+  ['When was the deepest drawdown?', /2000-07-17 to 2003-03-31, recovered on 2013/],
+  ['Which drawdowns did it have?', /(- −.*\n){5}/],
+  ['How did it perform in 2008?', /^Return from 2008-01-02 to 2008-12-31: −12.62%/],
+  ['What about 2009?', /^Return from .*: 21.85%/],
+  ['What are the yearly returns?', /(- 20\d\d: .*% \(.*\)\n){21}/],
+  ['Which was the best year?', /- 2009: 21.85%/],
+  ['Monthly returns of 2008, please', /(- 2008-\d\d: .*% \(.*\)\n){12}/],
+  ['What was the worst month?', /- 2020-02: −9.66%/],
+  ['How many backtests were there?', /There are 2 runs: 2 success\./],
+  ['Which was the latest run?', /of version 2: success/],
+  ['List the runs', /(- backtest .*\n){2}/],
+  ['Why did runs fail?', /None has failed/],
+  ['Compare the last two backtests', /Closed trades: 87 → 85/],
+  ['Compare versions 2 and 1', /Closed trades: 85 → 87/],
+  ['Which version is current?', /It is version 2, with the hash/],
+  ['How many versions exist?', /There are 2 versions/],
+  ['When was version 1 created?', /- version 1: 2026-01-02T03:04:05Z, by/],
+  ['What changed between v1 and v2?', /params\/fast changed from 10 to 20\n- \/spec\/risk added: /],
+  ['Has anything been proposed?', /no version of this bot has been proposed/],
+  ['What are its risk limits?', /max_order_qty: "1000"/],
+  ['What is not limited?', /max_order_value: unlimited, because "all in by design"/],
+  ['What is the maximum order value?', /unlimited, because "all in/],
+  ['What is the daily loss limit?', /: 0.1\./],
+  ['What is the drawdown limit?', /: 0.5\./],
+  ['Is the bot halted?', /It is not halted/],
+  ['How often was it halted?', /never halted/],
+  ['How many events does it have?', /The log has \d+ events/],
+  ['What happened lately?', /run.ended/],
+  ['Any alerts?', /There were none/],
+  ['What positions does it hold?', /It holds nothing/],
+  ['What is it doing now? Its status?', /It is active; nothing of it runs/],
+  ['Which deployments are there?', /(- backtest .*\n){2}/],
+  ['Any paper sessions?', /There were none/],
+  ['Who owns it?', /metadata.owner: "Ada"/],
+  ['Which strategy is it?', /strategy.name: "sma_crossover"/],
+  ['What parameters does it have?', /params.fast: 20\n- strategy.params.slow: 30/],
+  ['Which instruments does it trade?', /symbols.0: "SPX"/],
+  ['What timeframe is it on?', /"1d"/],
+  ['Which data does it use?', /"SPX": 5,105 bars of 1d, 2000-01-03 to 2020-04-17/],
+  ['Are there gaps?', /No missing or stale bars/],
+  ['How are orders filled?', /engine.fill: "next_open"/],
+  ['Does it have models?', /It has no models/],
+  ['Does it have agents?', /It has no agents/],
+  ['What do the documents say about a former peak?', /"falls.md", lines 1 to 3/],
+  ['Has it passed conformance?', /a bot of kind research has no conformance test/],
+  ['And the stress test?', /a bot of kind research has no stress test/],
   [
     'How is the validation report?',
-    'validation_report',
     /None was frozen. That of 2026 can be drafted|a research bot sends no orders/,
   ],
 ];
 
-it.each(OTHERS)('answers "%s" from the records', async (prompt, _, says) => {
+it.each(OTHERS)('answers "%s" from the records', async (prompt, says) => {
   expect((await checked(prompt)).answer).toMatch(says);
 });
 
-it('recognizes each question in its own words and in others', async () => {
+it('understands each question that it lists, in any case', async () => {
+  const { answer } = await chat('What can I ask?');
+  const listed = [...answer.matchAll(/^- ([^?]*\?)/gm)].map(([, question]) => question!);
+  expect(new Set(listed).size).toBe(listed.length);
+  expect(listed.length).toBeGreaterThan(100);
   const refuse = () => Promise.reject(new ServiceError('not_found', 'there is nothing'));
   const { signal } = new AbortController();
-  for (const [prompt, id] of OTHERS) {
-    const { question } = await answerQuestion(refuse, 'demo', prompt, signal);
-    expect([prompt, question]).toEqual([prompt, id]);
+  for (const question of listed) {
+    const { question: id } = await answerQuestion(refuse, 'demo', question.toUpperCase(), signal);
+    expect([question, id]).toEqual([question, expect.any(String)]);
   }
-  for (const { id, example } of QUESTIONS) {
-    const { question } = await answerQuestion(refuse, 'demo', example.toUpperCase(), signal);
-    expect([example, question]).toEqual([example, id]);
-  }
-  expect(new Set(QUESTIONS.map(({ id }) => id)).size).toBe(QUESTIONS.length);
 });
 
 it('answers about the run that a question names', async () => {
@@ -346,19 +335,17 @@ it('answers about the run that a question names', async () => {
   expect(one.citations).toEqual(other.citations);
   expect(one.citations[0]!.source).toBe(`/tasks/${first}/result#/risk/sharpe`);
   const none = await chat('What is the Sharpe ratio of version 7?');
-  expect(none.answer).toContain('no run of version 7 of this bot has been a success yet');
+  expect(none.answer).toContain('no run of version 7 of this bot has been successful yet');
   const unknown = await chat('And of 0198c0de-0000-7000-8000-00000000aaaa, the Sharpe?');
   expect(unknown).toMatchObject({
-    answer: expect.stringContaining('I cannot tell'),
+    answer: expect.stringContaining('I cannot answer this'),
     citations: [],
   });
 });
 
 it.each([
-  ['What is the benchmark return?', '"benchmark"'],
-  ['What was the return in March, of AAPL?', '"march", "aapl"'],
-  ['How many short trades were there?', '"short"'],
-  ['What is the total return of version 1 and version 2?', '"2"'],
+  ['What was the return in March, of AAPL?', '"aapl"'],
+  ['What is the rolling return of version 1 and version 2?', '"rolling"'],
   ['What is the license status?', '"license"'],
 ])('refuses what it does not understand, and says which word: %s', async (prompt, words) => {
   const { answer, citations } = await chat(prompt);
@@ -403,7 +390,7 @@ it('names a missing result and the command that creates it', async () => {
     const { status, answer, citations } = await chat(prompt, 'new');
     expect({ status, citations }).toEqual({ status: 'done', citations: [] });
     expect(answer).toMatch(
-      /no run of this bot has been a success yet.*\n.*`service-local bots backtest new`/,
+      /no run of this bot has been successful yet.*\n.*`service-local bots backtest new`/,
     );
   }
   expect((await chat('What changed since the last version?', 'new')).answer).toContain(
@@ -424,7 +411,9 @@ it('gives the reason for an undefined figure', async () => {
       source: `${path}#/undefined/trades.win_rate`,
     },
   ]);
-  expect((await chat('Compare the last two runs', 'new')).answer).toContain('only one run');
+  expect((await chat('Compare the last two runs', 'new')).answer).toContain(
+    'only one successful run',
+  );
 });
 
 describe('a question that it cannot answer', () => {
@@ -434,23 +423,17 @@ describe('a question that it cannot answer', () => {
       /^I do not know this question\. I did not understand "meaning", "life"\.\nAsk "What/,
     ],
     [
-      'What is the Sharp ratoi?',
-      /^I do not know this question\. I did not understand "sharp", "ratoi"\.\nQuestions like it that I can answer:\n- What is the Sharpe ratio\?/,
+      'What is the Shrap rtaoi?',
+      /^I do not know this question\. I did not understand "shrap", "rtaoi"\.\nQuestions like it that I can answer:\n- What is the Sharpe ratio\?/,
     ],
     ['…', /^I do not know this question/],
-    ['Will it rise tomorrow?', /^I tell what the records of this bot have; I forecast nothing/],
-    ['Please halt the bot now!', /^I do nothing but answer questions/],
+    ['Will it rise tomorrow?', /^I report the records of this bot; I give no forecasts/],
+    ['Please halt the bot now!', /^I only answer questions, and do not change the bot/],
     ['Who are you?', /^I am the embedded analyst, not a language model/],
   ])('answers "%s" without citing a figure', async (prompt, says) => {
     const { answer, citations } = await chat(prompt);
     expect(answer).toMatch(says);
     expect(citations).toEqual([]);
-  });
-
-  it('lists all questions that it can answer', async () => {
-    const { answer } = await chat('What can I ask?');
-    for (const { example } of QUESTIONS) expect(answer).toContain(`- ${example} (`);
-    expect(QUESTIONS.length).toBeGreaterThanOrEqual(80);
   });
 });
 
@@ -535,7 +518,7 @@ it('answers about a version without a run with the run of the one before, and re
     `the backtest ${run} of later, version 1, 2000-01-03 to 2004-01-02 (version 2, the current one, has no run with its own values yet)`,
   );
   expect((await chat('What was the total return of the bot `demo`?', 'later')).answer).toContain(
-    'I cannot tell: that is about the bot demo, and I answer for later alone',
+    'I cannot answer this: the question is about the bot demo, and I answer for later only',
   );
 });
 
@@ -559,9 +542,9 @@ it('applies a follow-up to the question before it', async () => {
   const { session_id } = await chat('What is the Sharpe ratio?');
   const body = { prompt: 'And of version 1?', session_id };
   const { answer, citations } = (await ok('POST', '/bots/demo/chat', body)) as ChatTurn;
-  expect(answer).toContain('As asked before: "What is the Sharpe ratio?"');
+  expect(answer).toContain('As a follow-up to "What is the Sharpe ratio?".');
   expect(citations[0]!.source).toBe(`/tasks/${first}/result#/risk/sharpe`);
-  expect((await chat('And of version 1?')).answer).toContain('I do not know what this refers to');
+  expect((await chat('And of version 1?')).answer).toContain('No earlier question of this session');
 });
 
 /** Asks of an API that has these answers, and no others. */
@@ -586,8 +569,9 @@ const task = {
 const PLAIN_BOT = {
   id: 'b',
   slug: 'b',
+  name: 'B',
   current_version: 3,
-  document: { spec: { kind: 'trading', universe: { symbols: [] } } },
+  document: { spec: { kind: 'trading', universe: { symbols: [] }, strategy: {} } },
 };
 const window = { from: '2000-01-01T00:00:00Z', to: '2000-01-02T00:00:00Z', bars: 2 };
 
@@ -619,7 +603,7 @@ describe('a fact that the demo lacks', () => {
       'Are there gaps in the data?',
       {},
       { window, findings: [{ code: 'missing_bars', issue: '7 bars are missing.' }] },
-      /missing_bars: 7 bars are missing/,
+      /missing_bars \(.*\): 7 bars are missing/,
     ],
   ])('reports %s if the records contain any', async (_, prompt, more, result, says) => {
     const answers = {

@@ -1,235 +1,220 @@
-/** Questions as people ask them: each is answered rightly or refused, and no word is ignored. */
+/** Questions as traders ask them: each is answered with the right figure or refused. */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { runInNewContext } from 'node:vm';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import type { ChatTurn } from '../../src/api/research.ts';
-import { formatMoney } from '../../src/base/format.ts';
-import { importBars } from '../../src/market/catalogue.ts';
-import { parseCsv } from '../../src/research/parse-csv.ts';
 import { startTaskRunner, type TaskRunner } from '../../src/fleet/tasks/task-runner.ts';
-import { inProcess } from '../cli/in-process.ts';
+import { barsFromRows } from '../../src/market/bars.ts';
+import { importBars } from '../../src/market/catalogue.ts';
 import { sp500 } from '../engine/market.ts';
-import { listen, type Listening } from '../server/listening.ts';
+import { isAtLength } from '../length.ts';
 import { newTestApp, type TestApp } from '../server/in-process.ts';
+import { helpersFor, type RunFiles, type Stated } from './questions-figures.ts';
+
+interface Group {
+  readonly bot?: string;
+  readonly is: string | readonly string[];
+  readonly ask: readonly string[];
+  readonly after?: readonly string[];
+}
+
+const { answered, refused } = parse(
+  readFileSync(join(import.meta.dirname, 'questions.yaml'), 'utf8'),
+) as { readonly answered: readonly Group[]; readonly refused: readonly string[] };
+
+/** In `npm test`, the first question of each group and a few refusals are asked. */
+const groups = isAtLength
+  ? answered
+  : answered.map((group) => ({ ...group, ask: group.ask.slice(0, 1) }));
+const refusals = isAtLength ? refused : refused.filter((_, i) => i % 4 === 0);
 
 let server: TestApp;
 let runner: TaskRunner;
-let listening: Listening;
-let env: Record<string, string>;
-let trades: readonly Trade[];
+let bearer: string;
+/** Ids of the runs, by bot and version. */
+const runs = new Map<string, readonly string[]>();
 
-interface Trade {
-  readonly pnl: number;
-  readonly return: number;
-  readonly exit: string;
+const EXAMPLES = join(import.meta.dirname, '../../examples');
+const exampleOf = (name: string) =>
+  parse(readFileSync(join(EXAMPLES, name), 'utf8')) as {
+    metadata: object;
+    spec: { strategy: object };
+  };
+
+async function ok<T>(method: string, path: string, body?: unknown, headers = {}): Promise<T> {
+  // Questions are limited to one every two seconds.
+  server.now += 2000;
+  const answer = await server.send(method, path, {
+    headers: { authorization: bearer, ...headers },
+    ...(body !== undefined && { body }),
+  });
+  assert(answer.status < 300, `${method} ${path}: ${answer.status} ${JSON.stringify(answer.body)}`);
+  return answer.body as T;
+}
+
+async function backtest(bot: string, body: object = {}): Promise<string> {
+  const { task_id } = await ok<{ task_id: string }>('POST', `/bots/${bot}/backtest`, body);
+  await ok('GET', `/tasks/${task_id}/events`);
+  return task_id;
 }
 
 beforeAll(async () => {
   server = await newTestApp();
+  bearer = await server.bearer('read', 'write');
   const { tasks, log } = server.services;
-  const kind = { symbol: 'SPX', timeframe: '1d', hasVolume: true } as const;
-  const origin = { origin: 'sp500-daily.csv', importedAt: '2026-01-02T03:04:05Z' };
-  await importBars(tasks.catalogueDir, sp500(), { ...kind, ...origin });
+  const origin = { origin: 'examples', importedAt: '2026-01-02T03:04:05Z' };
+  await importBars(tasks.catalogueDir, sp500(), {
+    symbol: 'SPX',
+    timeframe: '1d',
+    hasVolume: true,
+    ...origin,
+  });
+  for (const symbol of ['IBM', 'MSFT']) {
+    const text = readFileSync(
+      join(EXAMPLES, `data/stocks-monthly/${symbol.toLowerCase()}.csv`),
+      'utf8',
+    );
+    const rows = text
+      .trim()
+      .split('\n')
+      .slice(1)
+      .map((line) => line.split(','));
+    const bars = barsFromRows(
+      rows.map(([date, close]) => [Date.parse(date!), +close!, +close!, +close!, +close!, 0]),
+    );
+    await importBars(tasks.catalogueDir, bars, {
+      symbol,
+      timeframe: '1mo',
+      hasVolume: false,
+      ...origin,
+    });
+  }
   runner = startTaskRunner(tasks, { workers: 1, paperSessions: 1, timeoutMs: 20_000, log });
   Object.assign(tasks, { wake: () => runner.wake() });
-  listening = await listen(server.app);
-  const bearer = await server.bearer('read', 'write');
-  env = {
-    SERVICE_LOCAL_SERVER_URL: listening.url,
-    SERVICE_LOCAL_TOKEN: bearer.replace('Bearer ', ''),
-  };
-  const example = join(import.meta.dirname, '../../examples/research.yaml');
-  const headers = { authorization: bearer };
-  const document = parse(readFileSync(example, 'utf8')) as object;
-  await server.send('POST', '/bots', { headers, body: { document } });
-  const run = await cli('bots', 'backtest', 'research', '--json');
-  const { run_id } = JSON.parse(run) as { run_id: string };
-  const file = await server.send('GET', `/tasks/${run_id}/files/trades.csv`, { headers });
-  trades = parseCsv(file.body as string)
-    .filter(({ status }) => status === 'closed')
-    .map((cells) => ({
-      pnl: Number(cells['pnl']),
-      return: Number(cells['return']),
-      exit: cells['exit_time']!.slice(0, 10),
-    }));
+  const research = exampleOf('research.yaml');
+  const pairs = exampleOf('pairs-reversion.yaml');
+  await ok('POST', '/bots', { document: research });
+  const sources = { IBM: 'catalog://IBM', MSFT: 'catalog://MSFT' };
+  const spec = { ...pairs.spec, kind: 'research', data: { sources, timeframe: '1mo' } };
+  await ok('POST', '/bots', {
+    document: { ...pairs, spec, metadata: { name: 'Pairs', slug: 'pairs' } },
+  });
+  const metadata = { name: 'Two versions', slug: 'versions' };
+  await ok('POST', '/bots', { document: { ...research, metadata } });
+  runs.set('research', [await backtest('research')]);
+  runs.set('pairs', [await backtest('pairs')]);
+  const first = await backtest('versions');
+  const strategy = { name: 'sma_crossover', params: { fast: 20, slow: 50 } };
+  const changed = { ...research, metadata, spec: { ...research.spec, strategy } };
+  await ok('PUT', '/bots/versions', { document: changed }, { 'if-match': '*' });
+  runs.set('versions', [first, await backtest('versions')]);
 });
 
 afterAll(async () => {
-  listening.close();
   await runner.stop();
   await server.close();
 });
 
-async function cli(...words: string[]): Promise<string> {
-  const { code, stdout, stderr } = await inProcess(words, { env });
-  assert.equal(code, 0, stderr + stdout);
-  return stdout;
+const filesOf = async (run: string): Promise<RunFiles> => ({
+  summary: await ok('GET', `/tasks/${run}/result`),
+  trades: await ok('GET', `/tasks/${run}/files/trades.csv`),
+  equity: await ok('GET', `/tasks/${run}/files/equity.csv`),
+});
+
+/** Evaluates `is` for the newest run of the bot. */
+async function figureOf(bot: string, is: string): Promise<unknown> {
+  const all = await Promise.all(runs.get(bot)!.map(filesOf));
+  const changes: object[] = [];
+  const summaryWith = (results: readonly object[]) => ({
+    ...helpersFor(all.at(-1)!),
+    run: (version: number) => all[version - 1]!.summary,
+    whatIf: (change: object) => (changes.push(change), results[changes.length - 1] ?? NOTHING),
+    withFees: (rate: string) => {
+      changes.push({ patch: { spec: { engine: { fees: { model: 'percent', rate } } } } });
+      return results[changes.length - 1] ?? NOTHING;
+    },
+  });
+  const plain = runInNewContext(`(${is})`, summaryWith([])) as unknown;
+  if (changes.length === 0) return plain;
+  const [change] = changes.splice(0);
+  const { summary } = await filesOf(await backtest(bot, change));
+  return runInNewContext(`(${is})`, summaryWith([summary])) as unknown;
 }
 
-async function ask(prompt: string): Promise<Pick<ChatTurn, 'answer' | 'citations'>> {
-  return JSON.parse(await cli('bots', 'chat', 'research', prompt, '--json')) as ChatTurn;
+const NOTHING = new Proxy({}, { get: (): unknown => new Proxy({}, { get: () => 0 }) });
+
+const known = new Map<string, Promise<unknown>>();
+
+async function ask(bot: string, prompt: string, after: readonly string[] = []): Promise<ChatTurn> {
+  let session: string | undefined;
+  for (const earlier of after) {
+    const turn = await ok<ChatTurn>('POST', `/bots/${bot}/chat`, {
+      prompt: earlier,
+      session_id: session,
+    });
+    session = turn.session_id;
+  }
+  return ok('POST', `/bots/${bot}/chat`, {
+    prompt,
+    ...(session !== undefined && { session_id: session }),
+  });
 }
 
-/** Trades as the answer lists them, by their profits. */
-const profitsIn = (answer: string): string[] =>
-  [...answer.matchAll(/^- (?:long|short) .*: (−?[\d,.]+) \(/gm)].map(([, money]) => money!);
+const isRefused = ({ answer, citations }: ChatTurn): boolean =>
+  /^I (?:do not know this question|cannot answer this|report the records|only answer)/.test(
+    answer,
+  ) && citations.length === 0;
 
-const by = (figure: 'pnl' | 'return', count: number): string[] =>
-  trades
-    .toSorted((a, b) => b[figure] - a[figure])
-    .slice(0, count)
-    .map(({ pnl }) => formatMoney(pnl));
+/** Whether an answer has the figures in their order, none as a part of another number. */
+function contains(answer: string, expected: unknown): boolean {
+  if (typeof expected === 'string') return contains(answer, [expected]);
+  if (Array.isArray(expected)) {
+    let rest = answer;
+    return (expected as string[]).every((figure) => {
+      const place = new RegExp(
+        `(?<![\\d.,−])${figure.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&')}(?![\\d]|[.,]\\d)`,
+      ).exec(rest);
+      if (place !== null) rest = rest.slice(place.index + figure.length);
+      return place !== null;
+    });
+  }
+  const { stated, listed } = expected as Partial<Stated & { listed: readonly string[] }>;
+  if (stated !== undefined) return new RegExp(`^[^\\n]*?: ${stated}(?![\\d]|[.,]\\d)`).test(answer);
+  const profits = [...answer.matchAll(/^- (?:long|short) .*: (−?[\d,.]+) \(/gm)].map(
+    ([, money]) => money,
+  );
+  return JSON.stringify(profits) === JSON.stringify(listed);
+}
 
-const worst = (count: number): string[] =>
-  trades
-    .toSorted((a, b) => a.pnl - b.pnl)
-    .slice(0, count)
-    .map(({ pnl }) => formatMoney(pnl));
+const asked = groups.flatMap(({ bot = 'research', is, ask: prompts, after }) =>
+  prompts.map((prompt) => ({
+    bot,
+    is: Array.isArray(is) ? JSON.stringify(is) : String(is),
+    prompt,
+    after,
+  })),
+);
 
-const losers = (): number => trades.filter(({ pnl }) => pnl < 0).length;
-const winners = (): number => trades.filter(({ pnl }) => pnl > 0).length;
+it('answers at least 95 % of the questions rightly, and none wrongly', async () => {
+  const wrong: string[] = [];
+  const unanswered: string[] = [];
+  for (const { bot, is, prompt, after } of asked) {
+    const key = `${bot} ${is}`;
+    if (!known.has(key)) known.set(key, figureOf(bot, is));
+    const expected = await known.get(key)!;
+    const turn = await ask(bot, prompt, after);
+    if (isRefused(turn)) unanswered.push(`${prompt}\n${turn.answer}`);
+    else if (!contains(turn.answer, expected))
+      wrong.push(`${prompt}\nexpected ${JSON.stringify(expected)}\n${turn.answer}`);
+  }
+  expect(wrong).toEqual([]);
+  expect(unanswered.length).toBeLessThan(0.05 * asked.length);
+}, 300_000);
 
-describe('questions about counts', () => {
-  it.each([
-    ['How many trades were losers?', () => `${losers()} of ${trades.length} closed trades`],
-    ['How many losers were there?', () => `${losers()} of ${trades.length} closed trades`],
-    ['How many trades lost?', () => `${losers()} of ${trades.length} closed trades`],
-    ['What share of the trades lost?', () => `${losers()} of ${trades.length} closed trades`],
-    ['Number of losing trades', () => `${losers()} of ${trades.length} closed trades`],
-    ['How many trades were winners?', () => `${winners()} of ${trades.length} closed trades`],
-    ['How many trades made a profit?', () => `${winners()} of ${trades.length} closed trades`],
-    ['How many trades were there?', () => `Closed trades: ${trades.length}`],
-  ])('counts the trades asked for by "%s"', async (prompt, says) => {
-    expect((await ask(prompt)).answer).toContain(says());
-  });
-});
-
-describe('ranked trades, by money unless the question says by return', () => {
-  it.each([
-    ['Top 5 trades by profit', () => by('pnl', 5)],
-    ['Top 5 trades', () => by('pnl', 5)],
-    ['What were the five best trades?', () => by('pnl', 5)],
-    ['Top 5 trades by return', () => by('return', 5)],
-    ['What was the most profitable trade?', () => by('pnl', 1)],
-    ['What was the second best trade?', () => by('pnl', 2).slice(1)],
-    ['Top 3 losing trades', () => worst(3)],
-    ['What were the three worst trades?', () => worst(3)],
-    ['Which trade lost the most money?', () => worst(1)],
-    ['What was the biggest loss?', () => worst(1)],
-    ['Show the last 3 trades', () => last(3)],
-    ['What were the last trades?', () => last(5)],
-  ])('lists the trades asked for by "%s"', async (prompt, expected) => {
-    expect(profitsIn((await ask(prompt)).answer)).toEqual(expected());
-  });
-
-  const last = (count: number): string[] =>
-    trades
-      .toSorted((a, b) => (a.exit < b.exit ? -1 : 1))
-      .slice(-count)
-      .map(({ pnl }) => formatMoney(pnl));
-
-  it('lists the requested number of drawdowns', async () => {
-    const { answer } = await ask('Top 3 drawdowns');
-    expect(answer.match(/^- −/gm)).toHaveLength(3);
-  });
-});
-
-/** Questions that the records cannot answer, and the word that shows it. */
-const UNKNOWN: readonly (readonly [prompt: string, word: string])[] = [
-  ['What would the Sharpe be in bitcoin?', 'bitcoin'],
-  ['What would the Sharpe be?', 'would'],
-  ['What if fees were doubled?', 'doubled'],
-  ['What are the fees if they are halved?', 'if'],
-  ['What would a 50/200 crossover have returned?', '200'],
-  ['What is the Sharpe ratio of AAPL?', 'aapl'],
-  ['Sharpe ratio with daily rebalancing', 'rebalancing'],
-  ['What is the Sharpe ratio excluding the worst trade?', 'excluding'],
-  ['What is the return without fees?', 'without'],
-  ['What is the return before fees?', 'before'],
-  ['What is the return after tax?', 'tax'],
-  ['What is the return adjusted for inflation?', 'inflation'],
-  ['What is the maximum drawdown in dollars?', 'dollars'],
-  ['What is the minimum drawdown?', 'minimum'],
-  ['What was the drawdown during the financial crisis?', 'crisis'],
-  ['What was the return since the election?', 'election'],
-  ['Return on Mondays', 'mondays'],
-  ['What is the win rate of long trades?', 'long'],
-  ['What is the win rate on Fridays?', 'fridays'],
-  ['How many short trades were there?', 'short'],
-  ['How many trades were not losers?', 'not'],
-  ['How many trades never lost?', 'never'],
-  ['How many trades lost more than 1000?', '1000'],
-  ['How many trades lasted more than ten days?', 'more'],
-  ['How many trades were losers in a row?', 'row'],
-  ['How many consecutive losses?', 'consecutive'],
-  ['What is the longest losing streak?', 'streak'],
-  ['How many trades per month?', 'month'],
-  ['How many trades were there in the best year?', 'year'],
-  ['How many trades were stopped out?', 'stopped'],
-  ['How many years were negative?', 'negative'],
-  ['What was the smallest loss?', 'smallest'],
-  ['What was the largest trade?', 'largest'],
-  ['Top 5 trades by quantity', 'quantity'],
-  ['Top 5 trades by holding time', 'holding'],
-  ['What was the first trade?', 'first'],
-  ['Show all trades', 'all'],
-  ['List the trades with a loss over 1000', '1000'],
-  ['What were the best 3 days?', '3'],
-  ['What were the 3 best years?', '3'],
-  ['When was the best day?', 'when'],
-  ['Why was the Sharpe ratio low?', 'why'],
-  ['Why did the worst trade lose?', 'why'],
-  ['Is the Sharpe ratio significant?', 'significant'],
-  ['Is the Sharpe ratio better than 1?', '1'],
-  ['What is the Sharpe ratio of version 1 and of version 2?', '2'],
-  ['What is the rolling Sharpe ratio?', 'rolling'],
-  ['What is the Sharpe ratio with a risk free rate of 2%?', '2'],
-  ['What is the average loss on short positions?', 'short'],
-  ['What was the median loss?', 'loss'],
-  ['What is the fee of the worst trade?', 'fee'],
-  ['What are the fees per trade?', 'fees'],
-  ['How much slippage did short trades have?', 'short'],
-  ['How many orders were filled late?', 'late'],
-  ['Which orders were canceled?', 'canceled'],
-  ['What are the parameters of version 1?', '1'],
-  ['Which risk limits did version 1 have?', '1'],
-  ['What is the exposure in bear markets?', 'bear'],
-  ['What is the correlation with gold?', 'correlation'],
-  ['What is the beta?', 'beta'],
-  ['What is the turnover of other bots?', 'other'],
-  ['How profitable would it be with leverage?', 'leverage'],
-  ['What is the volatility of the volatility index VIX?', 'vix'],
-  ['Best trade except the best one', 'except'],
-];
-
-describe('a question with an unknown word', () => {
-  it.each(UNKNOWN)('refuses "%s" and names the word "%s"', async (prompt, word) => {
-    const { answer, citations } = await ask(prompt);
-    const [line] = answer.split('\n');
-    expect(line).toMatch(/^I do not know this question\. I did not understand /);
-    expect(line).toContain(JSON.stringify(word));
-    expect(citations).toEqual([]);
-  });
-});
-
-describe('a question about part of a run', () => {
-  it.each([
-    'What is the Sharpe ratio in 2008?',
-    'How many trades were there in 2008?',
-    'What was the best trade of 2008?',
-    'How many losing trades from 2010 to 2012?',
-    'What were the fees in 2010?',
-  ])('refuses "%s" for lack of a figure', async (prompt) => {
-    const { answer, citations } = await ask(prompt);
-    expect(answer).toMatch(/^I cannot tell: of part of a run I work out the return and the max/);
-    expect(citations).toEqual([]);
-  });
-});
-
-it('answers the first of several questions, and names the others', async () => {
-  const { answer } = await ask('What is the Sharpe ratio, and what were the fees?');
-  expect(answer).toMatch(/^Sharpe ratio: /);
-  expect(answer).toContain('Ask apart, too: How much were the fees?');
+it.each(refusals)('refuses "%s"', async (prompt) => {
+  const turn = await ask('research', prompt);
+  expect([prompt, turn.answer, isRefused(turn)]).toEqual([prompt, turn.answer, true]);
 });

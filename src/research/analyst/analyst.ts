@@ -1,39 +1,49 @@
 /**
- * Answers questions about a bot from its own facts, where no language model is set up. It knows the
- * questions of `QUESTIONS`, and nothing else; it changes nothing. What it reads is told, and never
- * followed.
+ * Answers questions about a bot from its own records, without a language model. Questions about results
+ * become typed queries (`parse-question.ts`), and questions about other records match a topic (`topics.ts`).
+ * Each word of a question must be used; every other question is refused.
  */
 import { ServiceError } from '../../base/errors.ts';
-import { at, type Ask } from '../call-api.ts';
 import type { Citation } from '../answering.ts';
+import { at, type Ask } from '../call-api.ts';
+import { answerFigure } from './answer-figure.ts';
+import { answerItems } from './answer-items.ts';
+import { EXAMPLES } from './examples.ts';
 import { botOf, missing, openFacts, type Bot, type Facts } from './facts.ts';
-import { isNeutral, nearest, understand, wordsThatSay, type Understood } from './match.ts';
-import { periodIn, refusePeriod, tellPeriod, yearIn, type Period } from './period.ts';
-import { readPrompt, withoutIds, type Prompt } from './prompt.ts';
-import type { KnownQuestion, Reply } from './question.ts';
-import { PARTS, QUESTIONS } from './questions.ts';
+import { NEWS_TOPICS } from './news.ts';
+import { parseQuestion, type Context, type Names, type Parsed } from './parse-question.ts';
+import type { Query } from './query.ts';
+import type { Reply } from './reply.ts';
+import { RESULT_TOPICS } from './topics-result.ts';
+import { SPEC_TOPICS } from './topics-spec.ts';
+import { STATE_TOPICS } from './topics-state.ts';
+import { compareRuns, VERSION_TOPICS } from './topics-versions.ts';
+import { matchTopic, nearestQuestions, type Topic } from './topics.ts';
+import { answerWhatIf } from './what-if.ts';
+import { splitWords } from './words.ts';
 
 export interface AnalystAnswer {
-  /** Of the question that it took it for; null where it knows none like it. */
+  /** Id of the topic or kind of the query; null for a refused question. */
   readonly question: string | null;
   readonly answer: string;
   readonly citations: readonly Citation[];
 }
 
+const PARTS = [RESULT_TOPICS, VERSION_TOPICS, NEWS_TOPICS, STATE_TOPICS, SPEC_TOPICS];
+const TOPICS = PARTS.flatMap(({ topics }) => topics);
 const WHO_I_AM = 'I am the embedded analyst, not a language model.';
-const HOW_TO_LIST = 'Ask "What can I ask?" for all questions that I know.';
+const HOW_TO_LIST = 'Ask "What can I ask?" for examples of all questions.';
 
-/** What is known beside the question. */
 export interface About {
-  /** What was asked before in the same session, the oldest first. */
+  /** Earlier questions of the same session, the oldest first. */
   readonly earlier?: readonly string[];
-  /** Of the agent that is asked. */
+  /** Role of the agent that is asked. */
   readonly role?: string | undefined;
 }
 
 /**
- * Of a fact that there is not, and what the API refuses, it tells.
- * @param bot its id, or its slug.
+ * Answers a question, or refuses it with the nearest questions.
+ * @param bot its id or slug.
  */
 export async function answerQuestion(
   ask: Ask,
@@ -42,139 +52,139 @@ export async function answerQuestion(
   signal: AbortSignal,
   { earlier = [], role }: About = {},
 ): Promise<AnalystAnswer> {
-  const asked = readPrompt(text);
-  const plain = own(asked);
-  if (plain !== undefined) return { question: null, answer: plain, citations: [] };
-  const before = goesOn(asked) ? earlier.findLast((one) => !goesOn(readPrompt(one))) : undefined;
-  const prompt = before === undefined ? asked : readPrompt(joined(before, asked));
-  const isOpen = before === undefined && goesOn(asked) && asked.years.length === 0;
-  if (isOpen) return refusal(['I do not know this question.', WHAT_OF_THAT]);
-  const facts = openFacts(ask, { bot, role, prompt }, signal);
-  const understood = await understoodBy(facts, prompt);
-  if (understood.question === undefined) {
-    const other = await otherBot(facts, understood.nearest).catch((error: unknown) => {
-      // Whether it names another bot is known only where there is this one.
-      if (error instanceof ServiceError) return undefined;
-      throw error;
-    });
-    return refusal(other === undefined ? notUnderstood(prompt, understood) : whyNot(other));
-  }
-  const { question, others } = understood;
-  const onward =
-    before === undefined ? [] : [`As asked before: ${JSON.stringify(before.slice(0, 200))}`];
-  const more = others.map(({ example }) => `Ask apart, too: ${example}`);
-  try {
-    const other = await otherBot(facts, question);
-    if (other !== undefined) throw other;
-    const asking = { ...facts, prompt: understood.prompt };
-    const period = periodOf(question, understood.prompt);
-    const { text: said, citations } = await answerOf(asking, question, period);
-    const answer = [...onward, said, ...more, `(${WHO_I_AM})`].join('\n');
-    return { question: question.id, answer, citations };
-  } catch (error) {
-    if (signal.aborted || !(error instanceof ServiceError)) throw error;
-    const answer = [...onward, ...whyNot(error), ...more, `(${WHO_I_AM})`];
-    return { question: question.id, answer: answer.join('\n'), citations: [] };
-  }
-}
-
-const WHAT_OF_THAT =
-  'I do not know what this refers to: no earlier question in this session was understood.';
-
-function refusal(lines: readonly string[]): AnalystAnswer {
-  const answer = [...lines, HOW_TO_LIST, WHO_I_AM].join('\n');
-  return { question: null, answer, citations: [] };
-}
-
-/** With the names of the bot where it is not understood without them. */
-async function understoodBy(facts: Facts, prompt: Prompt): Promise<Understood> {
-  const plain = understand(prompt, []);
-  if (plain.question !== undefined) return plain;
-  const bot = await botOf(facts).catch((error: unknown) => {
+  const own = answerOwn(text);
+  if (own !== undefined) return { question: null, answer: own, citations: [] };
+  const facts = openFacts(ask, { bot, role, text }, signal);
+  const found = await botOf(facts).catch((error: unknown) => {
     if (error instanceof ServiceError) return undefined;
     throw error;
   });
-  if (bot === undefined) return plain;
-  const { slug, name, document } = bot.data;
-  const { symbols } = document.spec.universe;
-  return understand(prompt, [slug, name, ...(symbols.length === 1 ? symbols : [])]);
+  const names = namesOf(found?.data);
+  const parsed = parseQuestion(text, names, contextOf(earlier, names));
+  if (parsed.queries !== undefined) return answerQueries(facts, parsed, earlier);
+  const matched = matchTopic(text, TOPICS, names.bot.concat(names.symbols));
+  if (matched.topic === undefined)
+    return refuse(await whyNot(facts, found?.data, parsed, matched.unknown));
+  const { topic, versions, ids } = matched;
+  const other = topic.isSearch ? undefined : await otherBot(facts, found?.data, topic);
+  if (other !== undefined) return refuse(reasonOf(other));
+  return answerWith(topic.id, [], signal, async () => topic.answer({ ...facts, versions, ids }));
 }
 
-/** Limits of quotations: number of words, and length of each. */
+function namesOf(bot: Bot | undefined): Names {
+  if (bot === undefined) return { bot: [], symbols: [], params: ['fast', 'slow'] };
+  const { slug, name, document } = bot;
+  const { universe, strategy } = document.spec;
+  return {
+    bot: [slug, name],
+    symbols: universe.symbols,
+    params: Object.keys(strategy?.params ?? {}),
+  };
+}
+
+/** The last question of the session, if it was understood. */
+function contextOf(earlier: readonly string[], names: Names): Context | undefined {
+  let context: Context | undefined;
+  for (const text of earlier.slice(-MOST_EARLIER)) {
+    const parsed = parseQuestion(text, names, context);
+    context = parsed.queries === undefined ? undefined : parsed.context;
+  }
+  return context;
+}
+
+const MOST_EARLIER = 20;
+
+type Understood = Extract<Parsed, { queries: readonly Query[] }>;
+
+async function answerQueries(
+  facts: Facts,
+  { queries, corrected, isFollowUp, context }: Understood,
+  earlier: readonly string[],
+): Promise<AnalystAnswer> {
+  const notes = [
+    ...corrected.map(
+      ([word, meant]) => `Read ${JSON.stringify(word)} as ${JSON.stringify(meant)}.`,
+    ),
+    ...(isFollowUp ? [`As a follow-up to ${JSON.stringify(earlier.at(-1)!.slice(0, 200))}.`] : []),
+  ];
+  const asking = { ...facts, ids: context.ids };
+  return answerWith(queries[0]!.kind, notes, facts.signal, async () => {
+    const replies: Reply[] = [];
+    for (const query of queries) replies.push(await answerQuery(asking, query));
+    return {
+      text: replies.map(({ text }) => text).join('\n'),
+      citations: replies.flatMap(({ citations }) => citations),
+    };
+  });
+}
+
+function answerQuery(facts: Facts, query: Query): Promise<Reply> {
+  if (query.kind === 'figure') return answerFigure(facts, query);
+  if (query.kind === 'items') return answerItems(facts, query);
+  if (query.kind === 'compare') return compareRuns(facts, query.versions);
+  return answerWhatIf(facts, query);
+}
+
+async function answerWith(
+  question: string,
+  notes: readonly string[],
+  signal: AbortSignal,
+  answer: () => Promise<Reply>,
+): Promise<AnalystAnswer> {
+  try {
+    const { text, citations } = await answer();
+    return { question, answer: [text, ...notes, `(${WHO_I_AM})`].join('\n'), citations };
+  } catch (error) {
+    if (signal.aborted || !(error instanceof ServiceError)) throw error;
+    return {
+      question,
+      answer: [...reasonOf(error), ...notes, `(${WHO_I_AM})`].join('\n'),
+      citations: [],
+    };
+  }
+}
+
+const reasonOf = ({ message, remedy }: ServiceError): string[] => [
+  `I cannot answer this: ${message}.`,
+  ...(remedy === undefined ? [] : [remedy]),
+];
+
+function refuse(lines: readonly string[]): AnalystAnswer {
+  return { question: null, answer: [...lines, HOW_TO_LIST, WHO_I_AM].join('\n'), citations: [] };
+}
+
 const MOST_QUOTED = 8;
 const LONGEST_WORD = 40;
 
-function notUnderstood(
-  prompt: Prompt,
-  { notUnderstood: words, nearest: first }: Extract<Understood, { question: undefined }>,
-): string[] {
+async function whyNot(
+  facts: Facts,
+  bot: Bot | undefined,
+  parsed: Exclude<Parsed, Understood>,
+  left: readonly string[] | undefined,
+): Promise<string[]> {
+  const other = await otherBot(facts, bot, undefined);
+  if (other !== undefined) return reasonOf(other);
+  if (parsed.needsContext) {
+    return [
+      'I do not know this question. No earlier question of this session that I understood says what it refers to.',
+    ];
+  }
+  const words = left !== undefined && left.length < parsed.unknown.length ? left : parsed.unknown;
   const quoted = words
     .slice(0, MOST_QUOTED)
     .map((word) => JSON.stringify(word.slice(0, LONGEST_WORD)));
   const why = quoted.length === 0 ? '' : ` I did not understand ${quoted.join(', ')}.`;
-  const like = nearest(prompt, first).map(({ example }) => `- ${example}`);
-  const near = like.length === 0 ? [] : ['Questions like it that I can answer:', ...like];
-  return [`I do not know this question.${why}`, ...near];
+  const near = nearestQuestions(facts.text, EXAMPLE_QUESTIONS).map((example) => `- ${example}`);
+  const like = near.length === 0 ? [] : ['Questions like it that I can answer:', ...near];
+  return [`I do not know this question.${why}`, ...like];
 }
 
-function whyNot({ message, remedy }: ServiceError): string[] {
-  return [`I cannot tell: ${message}.`, ...(remedy === undefined ? [] : [remedy])];
-}
+const EXAMPLE_QUESTIONS = [
+  ...EXAMPLES.flatMap(({ questions }) => questions),
+  ...TOPICS.map(({ example }) => example),
+];
 
-const GOES_ON = /^(?:and|but|or|what about|how about|the same|same|for|of|in)\b/;
-
-/** Whether it names a version, a run or days alone, so that the rest was asked before. */
-function goesOn(prompt: Prompt): boolean {
-  const { words, versions, years, ids } = prompt;
-  if (!GOES_ON.test(words.join(' '))) return false;
-  const period = periodIn(prompt);
-  if (versions.length + years.length + ids.length === 0 && period === undefined) return false;
-  const saysMore = new Set(wordsThatSay(prompt));
-  for (const word of readPrompt(period?.said ?? '').words) saysMore.delete(word);
-  return [...saysMore].every((word) => /^v?\d+$/.test(word) || isNeutral(word));
-}
-
-/** The question of before, with what is named now in place of what it named. */
-function joined(before: string, { text, versions, years, ids }: Prompt): string {
-  const { said = '' } = periodIn(readPrompt(text)) ?? {};
-  const isOfDays = said !== '' || years.length > 0;
-  const isOfRun = versions.length + ids.length > 0;
-  const old = periodIn(readPrompt(before))?.said;
-  let rest = before.toLowerCase().replace(/[\s?.!]+$/, '');
-  if (isOfRun) rest = withoutIds(rest).replaceAll(/\b(?:(?:of|in|for) )?(?:version |v)\d+\b/g, '');
-  if (isOfDays && old !== undefined) rest = rest.replace(old, '');
-  if (isOfDays) rest = rest.replaceAll(/\b(?:(?:in|of|for) )?(?:19|20)\d\d\b/g, '');
-  return `${rest} ${text}`;
-}
-
-/** Days that a question about a run is asked for. */
-function periodOf({ ofRun }: KnownQuestion, prompt: Prompt): Period | undefined {
-  if (ofRun === undefined) return undefined;
-  const period = periodIn(prompt);
-  if (period !== undefined) return period;
-  return ofRun === 'years' ? undefined : yearIn(prompt);
-}
-
-/** Of each year or month of the days, and not of all of them. */
-const OF_EACH =
-  /\b(?:best|worst|each|every|yearly|annual|monthly|years|months|by (?:year|month))\b/;
-
-function answerOf(
-  facts: Facts,
-  question: KnownQuestion,
-  period: Period | undefined,
-): Promise<Reply> {
-  const { ofRun, example } = question;
-  if (period === undefined) return question.answer(facts);
-  if (ofRun === 'return' || ofRun === 'drawdown') return tellPeriod(facts, period, ofRun);
-  if (ofRun === 'years') {
-    const isOfEach = OF_EACH.test(facts.prompt.words.join(' '));
-    return isOfEach ? question.answer(facts) : tellPeriod(facts, period, 'return');
-  }
-  return refusePeriod(facts, period, example);
-}
-
-/** How another bot can be named: beside `bot`, at the end, or as code. */
+/** How a question can name another bot: beside `bot`, as code, or at its end. */
 const NAMED = [
   /\bbots? [`'"]?([a-z0-9][a-z0-9-]*)/gi,
   /\b([a-z0-9][a-z0-9-]*)[`'"]? bot\b/gi,
@@ -183,49 +193,50 @@ const NAMED = [
 ];
 const MOST_NAMED = 4;
 
-/** Answers are about one bot. @returns the refusal where the prompt names another one. */
+/** The refusal of a question that names another bot, because answers are about one bot. */
 async function otherBot(
   facts: Facts,
-  question: KnownQuestion | undefined,
+  bot: Bot | undefined,
+  topic: Topic | undefined,
 ): Promise<ServiceError | undefined> {
-  if (question === undefined || question.seeks === true) return undefined;
-  const { example, keys } = question;
-  const { text } = facts.prompt;
-  const named = NAMED.flatMap((pattern) => [...text.matchAll(pattern)].map(([, name]) => name!));
-  const known = new Set(wordsThatSay(readPrompt(`${example} ${keys.join(' ')}`)));
-  const said = [...new Set(named.map((name) => name.toLowerCase()))]
-    .filter((name) => wordsThatSay(readPrompt(name)).some((word) => !isNeutral(word)))
-    .filter((name) => text.includes(`\`${name}\``) || !known.has(name));
-  if (said.length === 0) return undefined;
-  const { id, slug } = (await botOf(facts)).data;
-  for (const name of said.filter((one) => one !== slug).slice(0, MOST_NAMED)) {
+  const own = new Set(splitWords(`${topic?.example ?? ''} ${topic?.keys.join(' ') ?? ''}`).words);
+  const named = NAMED.flatMap((pattern) =>
+    [...facts.text.matchAll(pattern)].map(([, name]) => name!.toLowerCase()),
+  );
+  const others = [...new Set(named)].filter(
+    (name) => bot !== undefined && name !== bot.slug && !own.has(name),
+  );
+  for (const name of others.slice(0, MOST_NAMED)) {
     const other = await facts.get<Bot>(at`/bots/${name}`).catch((error: unknown) => {
       if (error instanceof ServiceError && error.code === 'not_found') return undefined;
       throw error;
     });
-    if (other === undefined || other.data.id === id) continue;
-    const isTalkedTo = other.data.document.spec.kind === 'research';
+    if (other === undefined || other.data.id === bot!.id) continue;
+    const { slug, document } = other.data;
     return missing(
-      `that is about the bot ${other.data.slug}, and I answer for ${slug} alone`,
-      isTalkedTo
-        ? `Ask it: \`service-local bots chat ${other.data.slug}\`.`
-        : `Nobody can talk with it, as its kind is ${other.data.document.spec.kind}: see \`service-local tasks list --bot ${other.data.slug}\`, and \`tasks result ID\`.`,
+      `the question is about the bot ${slug}, and I answer for ${bot!.slug} only`,
+      document.spec.kind === 'research'
+        ? `Ask that bot: \`service-local bots chat ${slug}\`.`
+        : `A bot of kind ${document.spec.kind} has no chat: see \`service-local tasks list --bot ${slug}\`, and \`tasks result ID\`.`,
     );
   }
   return undefined;
 }
 
-/** Words with which somebody tells it to do something. */
+/** Beginnings of commands. */
 const ORDERS =
   /^(?:please |now |then |and )*(?:add|apply|approve|archive|backtest|buy|cancel|change|close|create|delete|deploy|disable|enable|execute|forget|grant|halt|ignore|lift|lower|open|place|promote|raise|remove|resume|run|sell|send|set|short|start|stop|transfer|update|write)\b/;
+const COMMAND = /\b(?:now|please|bot|bots|order|orders|it|them|position|positions|spx)\b/;
 
-/** What the records cannot tell. */
+/** Questions about the future, and requests for advice. */
 const FORECAST =
   /\b(?:predict|forecast|tomorrow|next (?:day|week|month|year)|will (?:be|i|it|my|the|there|they|this|we)|should (?:i|we) (?:buy|deploy|go|hold|invest|sell|start|stop|switch|trade|use))\b/;
 
-/** What it says of itself, and to orders. */
-function own({ text, words }: Prompt): string | undefined {
-  const plain = words.join(' ');
+/** Answers that need no records: what it is, what it knows, and what it does not do. */
+function answerOwn(text: string): string | undefined {
+  const plain = splitWords(text)
+    .words.filter((word) => /[\p{L}\p{N}]/u.test(word))
+    .join(' ');
   if (
     /^(?:help|questions)$|\bwhat (?:can|may|could|should) (?:i|you|one)\b.*\b(?:ask|answer|do|know)\b|\bwhat do you know\b|\b(?:list|show|which)\b.*\bquestions\b/.test(
       plain,
@@ -238,24 +249,27 @@ function own({ text, words }: Prompt): string | undefined {
       plain,
     )
   ) {
-    return `${WHO_I_AM} I answer a set of questions from the records of this bot, with the source of each figure. ${HOW_TO_LIST}`;
+    return `${WHO_I_AM} I answer from the records of this bot, with the source of each figure. ${HOW_TO_LIST}`;
   }
   if (FORECAST.test(plain)) {
-    return `I tell what the records of this bot have; I forecast nothing, and give no advice. ${HOW_TO_LIST}\n(${WHO_I_AM})`;
+    return `I report the records of this bot; I give no forecasts and no advice. ${HOW_TO_LIST}\n(${WHO_I_AM})`;
   }
-  if (ORDERS.test(plain) && !text.trimEnd().endsWith('?')) {
-    return `I do nothing but answer questions: I start, stop and change nothing. People do that, with the commands of \`service-local --help\`. ${HOW_TO_LIST}\n(${WHO_I_AM})`;
+  if (ORDERS.test(plain) && COMMAND.test(plain) && !text.trimEnd().endsWith('?')) {
+    return `I only answer questions, and do not change the bot: people do that with the commands of \`service-local --help\`. ${HOW_TO_LIST}\n(${WHO_I_AM})`;
   }
   return undefined;
 }
 
-/** All questions that it knows, by their parts. */
 function allQuestions(): string {
-  const parts = PARTS.map(({ title, questions }) =>
-    [`${title}:`, ...questions.map(({ example, tells }) => `- ${example} (${tells})`)].join('\n'),
+  const results = EXAMPLES.map(({ title, questions }) =>
+    [`${title}:`, ...questions.map((example) => `- ${example}`)].join('\n'),
+  );
+  const records = PARTS.map(({ title, topics }) =>
+    [`${title}:`, ...topics.map(({ example, about }) => `- ${example} (${about})`)].join('\n'),
   );
   return [
-    `${WHO_I_AM} I know ${QUESTIONS.length} questions, in these and other words.`,
-    ...parts,
+    `${WHO_I_AM} I answer questions like these, in these and other words.`,
+    ...results,
+    ...records,
   ].join('\n\n');
 }

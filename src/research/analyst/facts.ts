@@ -2,8 +2,9 @@ import { DAY } from '../../base/durations.ts';
 import { ServiceError } from '../../base/errors.ts';
 import { formatInstant } from '../../base/format.ts';
 import { at, ifExists, LONGEST_FILE, read, withQuery, type Ask } from '../call-api.ts';
+import type { Conventions } from '../../backtest/summary.ts';
 import type { Citation } from '../answering.ts';
-import type { Prompt } from './prompt.ts';
+import type { RunWanted } from './query.ts';
 
 /** A document of the API, and the path where it was read. */
 export interface Source<T = unknown> {
@@ -11,20 +12,25 @@ export interface Source<T = unknown> {
   readonly data: T;
 }
 
-/** What an answer is made of: the prompt, and the API as the caller sees it. */
+/** The sources of an answer: the question, and the API as the caller sees it. */
 export interface Facts {
-  /** Id of the bot, or its slug. */
+  readonly ask: Ask;
+  readonly signal: AbortSignal;
+  /** Id or slug of the bot. */
   readonly bot: string;
-  /** Of the agent that is asked. */
+  /** Role of the agent that is asked. */
   readonly role: string | undefined;
-  readonly prompt: Prompt;
+  readonly text: string;
+  /** Versions and ids of runs in the question. */
+  readonly versions: readonly number[];
+  readonly ids: readonly string[];
   /** Reads a path once. @throws ServiceError that of the API. */
   readonly get: <T = unknown>(path: string) => Promise<Source<T>>;
 }
 
 export function openFacts(
   ask: Ask,
-  { bot, role, prompt }: Pick<Facts, 'bot' | 'role' | 'prompt'>,
+  about: Pick<Facts, 'bot' | 'role' | 'text'>,
   signal: AbortSignal,
 ): Facts {
   const known = new Map<string, Promise<unknown>>();
@@ -33,19 +39,19 @@ export function openFacts(
     known.set(path, reading);
     return { path, data: await reading };
   };
-  return { bot, role, prompt, get: get as Facts['get'] };
+  return { ask, signal, ...about, versions: [], ids: [], get: get as Facts['get'] };
 }
 
 /**
- * Where a figure stands: the path, and after `#` a JSON pointer (RFC 6901) into what the API answers
- * there. Of a list the figure is how many it has, of a map its JSON.
+ * Cites a figure by its path and a JSON pointer (RFC 6901) into the response. The value of a list is its
+ * length, and that of an object is its JSON.
  */
 export function cite({ path, data }: Source, pointer: string, figure?: string): Citation {
   const name = figure ?? pointer.slice(1).replaceAll('/', '.');
   return { figure: name, value: scalar(valueAt(data, pointer)), source: `${path}#${pointer}` };
 }
 
-/** Where a figure stands in a table: row and column from 1, the header included (RFC 7111). */
+/** Cites a cell of a CSV file (RFC 7111). Rows and columns count from 1; the header is the first row. */
 export function citeCell(
   path: string,
   row: number,
@@ -56,12 +62,12 @@ export function citeCell(
   return { figure, value, source: `${path}#cell=${row},${column}` };
 }
 
-/** A run by a path of its own: its place in a list is another's when there are more. */
+/** Cites a run by its own path, because its place in a list changes. */
 export function citeTask(task: Task, pointer: string, figure: string): Citation {
   return cite({ path: at`/tasks/${task.task_id}`, data: task }, pointer, figure);
 }
 
-/** An event has a path of its own. */
+/** Cites an event by its own path. */
 export function citeEvent(bot: string, event: Event, pointer = '/kind', figure?: string): Citation {
   const path = withQuery(at`/bots/${bot}/state/events`, { after_seq: event.seq - 1, limit: 1 });
   const name = figure ?? `event ${event.seq} ${pointer.slice(1).replaceAll('/', '.')}`;
@@ -79,7 +85,7 @@ function valueAt(data: unknown, pointer: string): unknown {
   return value;
 }
 
-/** A step of a JSON pointer. */
+/** Escapes a step of a JSON pointer. */
 export function step(name: string): string {
   return name.replaceAll('~', '~0').replaceAll('/', '~1');
 }
@@ -91,7 +97,7 @@ function scalar(value: unknown): NonNullable<Citation['value']> | null {
   return value as number | string | boolean;
 }
 
-// What answers of the API are read for.
+// The fields of responses that answers use.
 
 export interface Page<T> {
   readonly items: readonly T[];
@@ -179,7 +185,11 @@ export interface Event {
 export interface Result {
   readonly bot: { readonly slug: string };
   readonly window: { readonly from: string; readonly to: string; readonly bars: number };
-  readonly equity: { readonly start: number };
+  readonly equity: { readonly start: number; readonly end: number };
+  readonly benchmark?: Readonly<
+    Record<'total' | 'cagr' | 'volatility' | 'sharpe' | 'max_drawdown', number | null>
+  >;
+  readonly conventions: Conventions;
   readonly orders: { readonly reasons: Readonly<Record<string, number>> };
   readonly gates: readonly {
     readonly name: string;
@@ -201,10 +211,10 @@ export function botOf({ get, bot }: Facts): Promise<Source<Bot>> {
   return get(at`/bots/${bot}`);
 }
 
-/** A list is read up to this many. */
+/** Items read of a list. */
 const MOST = 1000;
 
-/** Runs and other work of the bot, the newest first. */
+/** Tasks of the bot, the newest first. */
 export function tasksOf(
   { get, bot }: Facts,
   { limit = MOST, ...only }: TasksWanted = {},
@@ -220,7 +230,7 @@ interface TasksWanted {
   readonly cursor?: string | undefined;
 }
 
-/** Events of the bot in their order, the last ones of the kinds. */
+/** The last events of the kinds, in their order. */
 export function eventsOf(
   { get, bot }: Facts,
   kinds: readonly string[],
@@ -230,24 +240,25 @@ export function eventsOf(
   return get(withQuery(at`/bots/${bot}/state/events`, { kind, last: true, limit }));
 }
 
-/** A run with a result, and how it is called in an answer. */
+/** A run with a result. */
 export interface Run {
   readonly task: Task;
   readonly result: Source<Result>;
+  /** Names the run in an answer. */
   readonly said: string;
 }
 
 const isRun = ({ kind }: Task): boolean => kind === 'backtest' || kind === 'paper';
 
-/** What has been asked for with each may be long, so that they are read by and by. */
+/** Few runs a page, because the input of a run can be long. */
 const RUNS_AT_ONCE = 50;
 const MOST_PAGES = 20;
 const RUNS = { status: 'success', kind: 'backtest,paper', limit: RUNS_AT_ONCE };
 
-/** Of what stood in place of the values of a version, so many characters are told. */
+/** Characters of changed values in an answer. */
 const LONGEST_VALUES = 300;
 
-/** What a run had in place of the values of its version, as `fast: 5, slow: 200`, such as those of a proposal. */
+/** Values that a run used instead of those of its version, such as `fast: 5, slow: 200`. */
 export function otherValues({ input: { params = {}, patch = {} } }: Task): string | undefined {
   const values = [
     ...Object.entries(params).map(([name, value]) => `${name}: ${JSON.stringify(value)}`),
@@ -258,15 +269,14 @@ export function otherValues({ input: { params = {}, patch = {} } }: Task): strin
 }
 
 /**
- * The run that the prompt names by its id or its version; else the newest that was a success, those
- * of the current version before others, and those of the bot as it is before those with other values.
+ * The wanted run. By default, it is the newest successful run: runs of the current version come before
+ * others, and runs with the values of their version before those with other values.
  * @throws ServiceError `not_found`
  */
-export async function runOf(facts: Facts): Promise<Run> {
-  const [id] = facts.prompt.ids;
-  const [version] = facts.prompt.versions;
-  if (id !== undefined) return runNamed(facts, id);
-  return newestRun(facts, version);
+export async function runOf(facts: Facts, { id, version }: RunWanted = {}): Promise<Run> {
+  const asked = id ?? facts.ids[0];
+  if (asked !== undefined) return runNamed(facts, asked);
+  return newestRun(facts, version ?? facts.versions[0]);
 }
 
 export async function newestRun(facts: Facts, asked?: number): Promise<Run> {
@@ -298,7 +308,7 @@ async function noRun(facts: Facts, version?: number): Promise<ServiceError> {
   const { slug } = (await botOf(facts)).data;
   const what = version === undefined ? 'this bot' : `version ${version} of this bot`;
   return missing(
-    `no run of ${what} has been a success yet`,
+    `no run of ${what} has been successful yet`,
     `Make one with \`service-local bots backtest ${slug}${version === undefined ? '' : ` --version ${version}`}\`.`,
   );
 }
@@ -323,25 +333,25 @@ async function runWith({ get }: Facts, task: Task): Promise<Run> {
   return { task, result, said };
 }
 
-/** The two newest runs that were a success, the older one first. @throws ServiceError `not_found` */
+/** The two newest successful runs, the older one first. @throws ServiceError `not_found` */
 export async function twoNewestRuns(facts: Facts): Promise<readonly [Run, Run]> {
   const { items } = (await tasksOf(facts, RUNS)).data;
   const [newest, before] = items.filter(isRun);
   if (newest === undefined) throw await noRun(facts);
   if (before !== undefined) return [await runWith(facts, before), await runWith(facts, newest)];
   throw missing(
-    'there is only one run that was a success',
+    'there is only one successful run',
     'Backtest it again, with other parameters or as another version.',
   );
 }
 
-/** A file of a run, whole. A long run has no `equity.csv`. @throws ServiceError */
+/** A complete file of a run. A long run has no `equity.csv`. @throws ServiceError `not_found` */
 export async function fileOf({ get }: Facts, run: Run, name: string): Promise<Source<string>> {
   const file = await ifExists(get<string>(at`/tasks/${run.task.task_id}/files/${name}`));
   if (file !== undefined && file.data.length < LONGEST_FILE) return file;
   throw missing(
     `${name} of this run is ${file === undefined ? 'missing' : 'longer than I read'}`,
-    `Its report has it: see \`GET /tasks/${run.task.task_id}/files/report.html\`.`,
+    `Its report contains the figures: see \`GET /tasks/${run.task.task_id}/files/report.html\`.`,
   );
 }
 
@@ -359,7 +369,7 @@ export function day(instant: string): string {
   return formatInstant(ms, ms % DAY === 0);
 }
 
-/** What others wrote, so that it is seen where it begins and ends. */
+/** Quotes what others wrote, so that a reader sees where it begins and ends. */
 export function quoted(text: unknown): string {
   return JSON.stringify(text) ?? 'nothing';
 }
