@@ -154,31 +154,40 @@ const HELD = {
   max_drawdown: 'max_drawdown',
 } as const;
 
-function answerBenchmark(run: Run, { measure, of, period, than }: FigureQuery): Reply {
+function answerBenchmark(
+  run: Run,
+  { measure, of, period, than, benchmark: named }: FigureQuery,
+): Reply {
   const { benchmark } = run.result.data;
+  const isHeld = benchmark?.name === 'buy_and_hold';
   const name = (
     measure === 'doing' || measure === 'profit' ? 'total_return' : measure
   ) as keyof typeof HELD;
   const key = HELD[name];
-  if (period !== undefined || than !== undefined || key === undefined || benchmark === undefined) {
+  const isOther = named === 'hold' && !isHeld;
+  if (
+    period !== undefined ||
+    than !== undefined ||
+    key === undefined ||
+    benchmark === undefined ||
+    isOther
+  ) {
     throw missing(
-      'the records have no such figure of buying and holding',
+      `the records have no such figure of ${named === 'hold' ? 'buying and holding' : 'the benchmark'}`,
       `They have ${Object.keys(HELD).join(', ').replaceAll('_', ' ')}, for whole runs.`,
     );
   }
   const held = benchmark[key];
+  const other = isHeld ? 'buying and holding' : `the benchmark ${benchmark.name}`;
   const { label, better } = RUN_FIGURES[name];
   const pointer = `/benchmark/${key}`;
   const text = formatFigure(name, held);
   if (of === 'benchmark')
-    return reply(
-      `${label} of buying and holding: ${text}, in ${run.said}.`,
-      cite(run.result, pointer),
-    );
+    return reply(`${label} of ${other}: ${text}, in ${run.said}.`, cite(run.result, pointer));
   const own = readFigure(run.result.data, name);
   const isBetter = own !== null && held !== null && (better === 'higher' ? own > held : own < held);
   return reply(
-    `The strategy ${isBetter ? 'was better' : 'was not better'}. ${stateFigure(run, name)} against ${text} of buying and holding, in ${run.said}.`,
+    `The strategy ${isBetter ? 'was better' : 'was not better'}. ${stateFigure(run, name)} against ${text} of ${other}, in ${run.said}.`,
     citeFigure(run, name),
     cite(run.result, pointer),
   );

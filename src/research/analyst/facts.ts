@@ -186,7 +186,7 @@ export interface Result {
   readonly bot: { readonly slug: string };
   readonly window: { readonly from: string; readonly to: string; readonly bars: number };
   readonly equity: { readonly start: number; readonly end: number };
-  readonly benchmark?: Readonly<
+  readonly benchmark?: { readonly name: string } & Readonly<
     Record<'total' | 'cagr' | 'volatility' | 'sharpe' | 'max_drawdown', number | null>
   >;
   readonly conventions: Conventions;

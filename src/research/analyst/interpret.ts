@@ -57,7 +57,7 @@ function figure(bag: Bag): Query | undefined {
   if (benchmark !== undefined) bag.take('whatIf');
   if (isCompared && benchmark === undefined && period === undefined) return undefined;
   const of = benchmark === undefined ? 'run' : isCompared ? 'both' : 'benchmark';
-  return { kind: 'figure', measure, period, of, than: bag.take('condition'), run: {} };
+  return { kind: 'figure', measure, period, of, benchmark, than: bag.take('condition'), run: {} };
 }
 
 /** Whether a measure is a figure of a run, and not of its trades. */

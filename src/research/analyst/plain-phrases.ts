@@ -274,10 +274,11 @@ export const PLAIN_PHRASES: readonly (readonly [slot: Slot, value: string, phras
     'run',
     '(?:streaks?|(?:run|runs|series|sequence|string) of|in a row|consecutive(?:ly)?|in succession|straight|back to back|one after (?:the other|another))',
   ],
+  ['benchmark', 'benchmark', '(?:the |its )?benchmark'],
   [
     'benchmark',
     'hold',
-    '(?:just |simply )?(?:the )?(?:buy and hold(?:ing)?|buying and holding|b and h|bnh|hodl|holding|(?:the )?benchmark|(?:the )?index itself)',
+    '(?:just |simply )?(?:the )?(?:buy and hold(?:ing)?|buying and holding|b and h|bnh|hodl|holding)',
   ],
   [
     'compare',

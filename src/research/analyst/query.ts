@@ -63,6 +63,8 @@ export type Query = { readonly run: RunWanted } & (
       readonly measure: string;
       readonly period?: Period | undefined;
       readonly of: 'run' | 'benchmark' | 'both';
+      /** Whether the question names the benchmark, or buying and holding. */
+      readonly benchmark?: string | undefined;
       /** A threshold that the question asks about. */
       readonly than?: Condition | undefined;
     }
