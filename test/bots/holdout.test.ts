@@ -64,6 +64,8 @@ test.each<[string, SpecChanges]>([
 
 /** How each file outside `src/market` that reads bars treats a holdout. */
 const READERS = {
+  'src/backtest/file-thread.ts': 'reads for the `prepare` of a backtest',
+  'src/backtest/file-thread-worker.ts': 'reads for `file-thread.ts`',
   'src/bots/prepare.ts': 'cuts the job before it, unless `opensHoldout` is set',
   'src/bots/check-wake.ts': 'uses `prepare`',
   'src/bots/data-checks.ts': 'reports missing and invalid bars, but runs no bot',
@@ -76,6 +78,7 @@ const READERS = {
   'src/cli/verbs/backtest/walk-forward.ts': 'uses `prepare`',
   'src/cli/verbs/data/import.ts': 'copies the bars',
   'src/cli/verbs/plan/sweep.ts': 'uses `prepare`',
+  'src/fleet/analyses/analysis-work.ts': 'uses `prepare`',
   'src/fleet/parity/replay-work.ts': 'uses `prepare`',
   'src/fleet/tasks/backtest-work.ts': 'uses `prepare`; open_holdout adds an entry to the ledger',
   'src/trading/host/pod/deployed-bot.ts': 'uses `prepare`',

@@ -189,7 +189,10 @@ function columnsOf(
     },
     {
       title: html`<span class="unseen">End</span>`,
-      cell: (task) => task.ended_at === null && endButton(task, nameOf(task.bot_id), session),
+      cell: (task) => {
+        const name = names === undefined ? task.created_at : nameOf(task.bot_id);
+        return task.ended_at === null && endButton(task, name, session);
+      },
     },
   ];
 }

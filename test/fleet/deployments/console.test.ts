@@ -33,7 +33,7 @@ it('the console shows the cluster, pods and runner of a deployment, and stops it
     }
   }
   expect(await show('/console/bots/sma/events?show=production')).toContain('deploy.applied');
-  expect(await show('/console/bots/sma/runs')).toContain('Stop the k8s of');
+  expect(await show('/console/bots/sma/runs')).toContain('Stop the production of 20');
   const stop = `/console/bots/sma/deploy/${task_id}/stop`;
   expect((await visitor.submit(stop)).location).toBe('/console/bots/sma/runs');
   expect(await one.report()).toMatchObject({ command: 'stop' });
