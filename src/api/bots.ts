@@ -81,6 +81,25 @@ const Activity = z
     last: BotDeployment.nullable().describe(
       'The newest deployment that has ended; null if none has.',
     ),
+    sessions: z
+      .array(
+        z.strictObject({
+          task_id: z.string(),
+          recorded_at: time,
+          time: time.nullable().describe('Opening time of the newest bars.'),
+          equity: z.number(),
+          day_start_equity: z
+            .number()
+            .nullable()
+            .describe('Equity at the last close of the day before; null if unknown.'),
+          gross_exposure: z
+            .number()
+            .nullable()
+            .describe('Value of all positions, account currency; null if unknown.'),
+          working_orders: z.int(),
+        }),
+      )
+      .describe('Trading sessions that have not ended, newest first.'),
   })
   .openapi('BotActivity');
 
@@ -186,6 +205,10 @@ export const listBots = defineRoute({
         .regex(/^[0-9a-f-]{36}(,[0-9a-f-]{36}){0,99}$/, 'must be ids, joined by commas')
         .optional()
         .describe('Only the bots with these ids, at most 100, joined by commas.'),
+      running: z
+        .literal('true')
+        .optional()
+        .describe('Only bots with a deployment that is pending or running.'),
       include: z
         .enum(['activity'])
         .optional()

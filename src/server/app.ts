@@ -54,6 +54,7 @@ import { addLicenses } from './licenses.ts';
 import { requireLicense } from './license.ts';
 import { addMcp } from './mcp.ts';
 import { addOpenApi } from './openapi.ts';
+import { addOverview } from './overview.ts';
 import { addPaper } from './paper.ts';
 import { asServiceError } from './service-error.ts';
 import { problemResponse } from './problem.ts';
@@ -92,6 +93,7 @@ const ROUTES: readonly ((app: App, services: Services) => void)[] = [
   addMcp,
   addMetrics,
   addOpenApi,
+  addOverview,
   addPaper,
   addRegistry,
   addReplay,

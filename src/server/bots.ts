@@ -21,7 +21,7 @@ import {
   type BotVersionRow,
 } from '../fleet/registry/versions.ts';
 import { withNames, type WithNames } from '../identity/actor-names.ts';
-import { readActivity } from '../fleet/tasks/activity.ts';
+import { readActivity, type ActiveSession } from '../fleet/tasks/activity.ts';
 import {
   listActiveDeployments,
   type ActiveDeployments,
@@ -55,19 +55,27 @@ export function addBots(app: App, services: Services): void {
     return respondWithTag(c, made, 201);
   });
   app.openapi(api.listBots, async (c) => {
-    const { limit, cursor, ids, include, ...filter } = c.req.valid('query');
+    const { limit, cursor, ids, include, running, ...filter } = c.req.valid('query');
     const bot_ids = ids?.split(',');
-    const page = await listBots(read, { ...filter, bot_ids }, { limit, cursor });
+    const page = await listBots(
+      read,
+      { ...filter, bot_ids, isRunning: running === 'true' },
+      { limit, cursor },
+    );
     if (include === undefined) return c.json(serializePage(page, serializeSummary), 200);
     const activity = await readActivity(
       read,
       page.items.map(({ bot_id }) => bot_id),
     );
     const answer = (bot: BotRow): api.BotListItem => {
-      const { last, ...rest } = activity.get(bot.bot_id)!;
+      const { last, sessions, ...rest } = activity.get(bot.bot_id)!;
       return {
         ...serializeSummary(bot),
-        activity: { ...rest, last: last && serializeDeployment(last) },
+        activity: {
+          ...rest,
+          last: last && serializeDeployment(last),
+          sessions: sessions.map(serializeSession),
+        },
       };
     };
     return c.json(serializePage(page, answer), 200);
@@ -173,6 +181,30 @@ function serializeVersion({
   const { version, hash, bundle_hash, created_by, created_by_name } = row;
   const created = { created_at: formatInstant(created_at), created_by, created_by_name };
   return { version, hash, bundle_hash, ...created };
+}
+
+function serializeSession({
+  task_id,
+  recorded_at,
+  time,
+  equity,
+  positions,
+  working,
+  carry,
+}: ActiveSession): NonNullable<api.BotListItem['activity']>['sessions'][number] {
+  const held = Object.entries(positions);
+  const isKnown = held.every(([symbol]) => carry?.marks[symbol] !== undefined);
+  return {
+    task_id,
+    recorded_at: formatInstant(recorded_at),
+    time,
+    equity,
+    day_start_equity: carry?.risk.day_start_equity ?? null,
+    gross_exposure: isKnown
+      ? held.reduce((sum, [symbol, units]) => sum + Math.abs(units * carry!.marks[symbol]!), 0)
+      : null,
+    working_orders: working.length,
+  };
 }
 
 function parseDocument(document: string): Record<string, unknown> {

@@ -947,4 +947,10 @@ export const MIGRATIONS: readonly Migration[] = [
     name: 'trials of searches',
     statements: [`alter table trial_entries add column packed text`],
   },
+  {
+    name: 'alerts',
+    statements: [
+      `create index bot_events_alerts on bot_events (recorded_at, bot_id, seq) where kind = 'alert.raised'`,
+    ],
+  },
 ];

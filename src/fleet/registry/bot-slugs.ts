@@ -22,3 +22,17 @@ export async function withSlugs<T extends OfBot>(
   const slugs = new Map<string | null, string>(bots.map(({ bot_id, slug }) => [bot_id, slug]));
   return rows.map((row) => ({ ...row, bot_slug: slugs.get(row.bot_id) ?? null }));
 }
+
+/** Names of bots by id, in one query. */
+export async function readNames(
+  db: Db,
+  bot_ids: readonly string[],
+): Promise<ReadonlyMap<string, { readonly slug: string; readonly name: string }>> {
+  if (bot_ids.length === 0) return new Map();
+  const bots = await db
+    .selectFrom('bots')
+    .select(['bot_id', 'slug', 'name'])
+    .where('bot_id', 'in', [...new Set(bot_ids)])
+    .execute();
+  return new Map(bots.map(({ bot_id, ...names }) => [bot_id, names]));
+}

@@ -299,16 +299,18 @@ export interface BotFilter {
   /** Part of the slug or the name, case-insensitive for ASCII letters. */
   readonly q?: string | undefined;
   readonly bot_ids?: readonly string[] | undefined;
+  /** Only bots with a deployment that has not ended. */
+  readonly isRunning?: boolean | undefined;
 }
 
 /** Lists bots by slug. */
 export async function listBots(
   db: Db,
-  { kind, status, q, bot_ids }: BotFilter,
+  { kind, status, q, bot_ids, isRunning = false }: BotFilter,
   request: PageRequest,
 ): Promise<Page<BotRow>> {
   return readPage(
-    ['bots', kind, status, q, bot_ids?.join()],
+    ['bots', kind, status, q, bot_ids?.join(), ...(isRunning ? ['running'] : [])],
     request,
     ({ slug }) => slug,
     async (after = '', limit) => {
@@ -321,6 +323,17 @@ export async function listBots(
       if (kind !== undefined) query = query.where('kind', '=', kind);
       if (status !== undefined) query = query.where('status', '=', status);
       if (bot_ids !== undefined) query = query.where('bots.bot_id', 'in', bot_ids);
+      if (isRunning) {
+        query = query.where((eb) =>
+          eb.exists(
+            eb
+              .selectFrom('bot_deployments')
+              .select('deployment_id')
+              .whereRef('bot_deployments.bot_id', '=', 'bots.bot_id')
+              .where('ended_at', 'is', null),
+          ),
+        );
+      }
       if (q !== undefined) {
         const lower = q.replaceAll(/[A-Z]/g, (letter) => letter.toLowerCase());
         query = query.where((is) =>

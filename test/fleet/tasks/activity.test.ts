@@ -31,8 +31,13 @@ describe.each(mainlyOn('sqlite'))('bots on %s', (kind) => {
     const [first, second] = made as [(typeof made)[number], (typeof made)[number]];
     expect(await readActivity(storage.read, [])).toEqual(new Map());
     const { read } = storage;
-    const none = { running: 1, halted: null, last: null };
-    expect([...(await readActivity(read, ids)).values()]).toEqual([none, none, none]);
+    const noneOf = ({ task_id }: (typeof made)[number]) => ({
+      running: 1,
+      halted: null,
+      last: null,
+      sessions: [expect.objectContaining({ task_id, equity: 100_321.25 })],
+    });
+    expect([...(await readActivity(read, ids)).values()]).toEqual(made.map(noneOf));
 
     await haltBot(service, BY, first.bot_id, 'a test');
     const after = await readActivity(read, ids.slice(0, 2));
@@ -40,8 +45,9 @@ describe.each(mainlyOn('sqlite'))('bots on %s', (kind) => {
       running: 0,
       halted: 'bot',
       last: { deployment_id: first.deployment_id, status: 'halted' },
+      sessions: [],
     });
-    expect(after.get(second.bot_id)).toEqual(none);
+    expect(after.get(second.bot_id)).toEqual(noneOf(second));
     await haltAll(service, BY, 'a test');
     expect((await readActivity(read, ids)).get(second.bot_id)).toMatchObject({ halted: 'all' });
   });
