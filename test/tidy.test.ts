@@ -55,12 +55,16 @@ const LONG_FUNCTIONS: Readonly<Record<string, string>> = {
     'runs in the browser as one piece of text, so it cannot use helpers of its module',
   'src/server/console/client/live.ts live':
     'runs in the browser as one piece of text, so it cannot use helpers of its module',
+  'src/server/console/client/palette.ts palette':
+    'runs in the browser as one piece of text, so it cannot use helpers of its module',
   'src/server/console/client/passkeys.ts passkeys':
     'runs in the browser as one piece of text, so it cannot use helpers of its module',
   'src/server/console/client/session-charts.ts sessionCharts':
     'returns an object whose methods share its state',
   'src/server/console/client/session-prices.ts sessionPrices':
     'returns an object whose methods share its state',
+  'src/server/console/client/toasts.ts toasts':
+    'runs in the browser as one piece of text, so it cannot use helpers of its module',
   'src/server/console/license-customers.ts addCustomerPages': 'registers routes, one after another',
   'src/server/console/license-customers.ts show': 'one page, from top to bottom',
   'src/server/console/license.ts showInstallation': 'one page, from top to bottom',

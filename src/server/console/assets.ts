@@ -24,11 +24,14 @@ import { forms } from './client/forms.ts';
 import { halting } from './client/halting.ts';
 import { live } from './client/live.ts';
 import { liveTrades } from './client/live-trades.ts';
+import { overview } from './client/overview.ts';
+import { palette } from './client/palette.ts';
 import { orderMarks } from './client/order-marks.ts';
 import { sessionCharts } from './client/session-charts.ts';
 import { sessionCurve } from './client/session-curve.ts';
 import { sessionPrices } from './client/session-prices.ts';
 import { setRows } from './client/set-rows.ts';
+import { keepTyped } from './client/keep-typed.ts';
 import { lease } from './client/lease.ts';
 import { showError, passkeys, post } from './client/passkeys.ts';
 import { progressText } from './client/progress-text.ts';
@@ -37,6 +40,7 @@ import { showQuestion } from './client/show-question.ts';
 import { chunksOf, streamAnswer } from './client/stream-answer.ts';
 import { task, tasks } from './client/tasks.ts';
 import { theme } from './client/theme.ts';
+import { toasts } from './client/toasts.ts';
 import { timeline } from './client/timeline.ts';
 import { STYLE } from './style.ts';
 import { STYLE_OF_BOTS } from './style-bots.ts';
@@ -107,6 +111,10 @@ export const STYLE_SHEET = asset(
 );
 export const THEME = script('theme', theme);
 export const FORMS = script('forms', announce, forms);
+export const KEEP_TYPED = script('keep-typed', keepTyped);
+export const PALETTE = script('palette', palette);
+export const TOASTS = script('toasts', announce, toasts);
+export const OVERVIEW = script('overview', replacePart, overview);
 export const CONNECTION = script('connection', announce, connection);
 export const WEBAUTHN = vendorScript(
   'webauthn',

@@ -12,7 +12,6 @@ import { addAnalyses } from './bot-analyses.ts';
 import { addChat } from './chat.ts';
 import { addComparison } from './comparison.ts';
 import { addHaltPages } from './halts.ts';
-import { FIRST_PAGE } from './layout.ts';
 import { addCustomerPages } from './license-customers.ts';
 import { addDevicePages } from './license-devices.ts';
 import { addIssuePages } from './license-issue.ts';
@@ -20,6 +19,7 @@ import { addKeyPages } from './license-keys.ts';
 import { addLeasePages } from './license-lease.ts';
 import { addRevokePages } from './license-revoke.ts';
 import { addLicensePages } from './license.ts';
+import { addOverviewPage } from './overview.ts';
 import { pagesOf, type Pages } from './pages.ts';
 import { addSignIn } from './sign-in.ts';
 import { addStepUp } from './step-up.ts';
@@ -28,6 +28,7 @@ import { addTaskTrades } from './task-trades.ts';
 import { addTaskPages } from './tasks.ts';
 
 const AREAS: readonly ((pages: Pages, services: Services) => void)[] = [
+  addOverviewPage,
   addLicensePages,
   addLeasePages,
   addIssuePages,
@@ -50,7 +51,6 @@ const AREAS: readonly ((pages: Pages, services: Services) => void)[] = [
 ];
 
 export function addConsole(app: App, services: Services): void {
-  app.get('/console', (c) => c.redirect(FIRST_PAGE, 303));
   app.get(`${ASSETS_PATH}*`, (c) => {
     const asset = assetAt(c.req.path);
     if (asset === undefined)

@@ -29,9 +29,8 @@ export async function errorPage(
 ): Promise<Response> {
   const { status, message, remedy, problems, retryAfterSeconds } = error;
   if (error.code === 'not_authenticated') {
-    const { pathname, search } = new URL(c.req.url);
-    const next =
-      c.req.method === 'GET' ? `?${new URLSearchParams({ next: pathname + search })}` : '';
+    const back = pageOf(c);
+    const next = back === undefined ? '' : `?${new URLSearchParams({ next: back })}`;
     return c.redirect(`${SIGN_IN_PATH}${next}`, 303);
   }
   const session = c.get('session') ?? (await sessionOf(c, services).catch(() => undefined));
@@ -56,4 +55,12 @@ export async function errorPage(
     },
     { session },
   );
+}
+
+/** The page to return to after signing in: the requested one, or that of the submitted form. */
+function pageOf(c: Context<AppEnv>): string | undefined {
+  const url = c.req.method === 'GET' ? c.req.url : c.req.header('referer');
+  if (url === undefined || !URL.canParse(url)) return undefined;
+  const { pathname, search } = new URL(url);
+  return pathname + search;
 }

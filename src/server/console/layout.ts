@@ -5,19 +5,30 @@ import type { ServiceError } from '../../base/errors.ts';
 import { showHidden } from '../../base/hidden-characters.ts';
 import type { Session } from '../../identity/login-sessions.ts';
 import type { AppEnv } from '../services.ts';
-import { CONNECTION, FORMS, ICON, STYLE_SHEET, THEME, type Asset } from './assets.ts';
+import {
+  CONNECTION,
+  FORMS,
+  ICON,
+  KEEP_TYPED,
+  PALETTE,
+  STYLE_SHEET,
+  THEME,
+  TOASTS,
+  type Asset,
+} from './assets.ts';
 import type { Child, Html } from './html.ts';
 
-/** The main navigation. `/console` redirects to the first entry. */
+/** Sign-in leads here. */
+export const START_PAGE = '/console';
+
 const NAVIGATION = [
+  { title: 'Overview', path: START_PAGE },
   { title: 'Licenses', path: '/identity/license' },
   { title: 'Bots', path: '/console/bots' },
   { title: 'Tasks', path: '/console/tasks' },
   { title: 'Audit', path: '/console/audit' },
   { title: 'Account', path: '/console/account' },
 ] as const;
-
-export const FIRST_PAGE = NAVIGATION[0].path;
 
 /** Page of the kill switch, linked from every page. */
 export const HALT_ALL_PATH = '/console/halt-all';
@@ -96,7 +107,7 @@ export async function page(
           ${failure && failureMessage(failure)} ${body}
         </main>
         <p id="live" class="unseen" role="status" aria-live="polite"></p>
-        ${[FORMS, ...(session ? [CONNECTION] : []), ...scripts].map(({ url }) => html`<script src="${url}" defer></script>`)}
+        ${[KEEP_TYPED, FORMS, ...(session ? [CONNECTION, PALETTE, TOASTS] : []), ...scripts].map(({ url }) => html`<script src="${url}" defer></script>`)}
       </body>
     </html> `;
   return c.html(showHidden(String(source)), status);
@@ -115,6 +126,12 @@ function top(c: Context<AppEnv>, session: Session | undefined): Html {
     }
     <div class="who">
       ${session && html`<a class="button danger" href="${HALT_ALL_PATH}">Halt all</a>`}
+      ${
+        session &&
+        html`<button type="button" id="palette-open" class="quiet" title="Go to a page or a bot">
+          Go to<span class="more"> <kbd>Ctrl K</kbd></span>
+        </button>`
+      }
       <button type="button" id="theme" class="quiet" hidden>Theme</button>
       ${
         session &&
@@ -129,7 +146,8 @@ function top(c: Context<AppEnv>, session: Session | undefined): Html {
 }
 
 function isIn(c: Context<AppEnv>, path: string): boolean {
-  return c.req.path === path || c.req.path.startsWith(`${path}/`);
+  const isBelow = path !== START_PAGE && c.req.path.startsWith(`${path}/`);
+  return c.req.path === path || isBelow;
 }
 
 /** CSRF token, required in every form that is posted. */

@@ -12,7 +12,7 @@ import type { App, AppEnv, Services } from '../services.ts';
 import { addressOf, clientNetwork } from '../client-address.ts';
 import { refuseForeign, sessionOf, sessionSecret, setSessionSecret } from '../session-cookie.ts';
 import { PASSKEYS, WEBAUTHN } from './assets.ts';
-import { FIRST_PAGE, page, type Content } from './layout.ts';
+import { START_PAGE, page, type Content } from './layout.ts';
 import { ALERT, emptyState, field } from './parts.ts';
 import { readForm, readJson, type Pages } from './pages.ts';
 import { siteOfPage } from './step-up.ts';
@@ -101,19 +101,19 @@ function ignoreEnded(error: unknown): undefined {
 }
 
 /**
- * Returns the path if it is a page of the console, else the first page, so that a link cannot
+ * Returns the path if it is a page of the console, else the start page, so that a link cannot
  * redirect elsewhere after signing in.
  */
 function ownPath(next: string | undefined): string {
   const base = 'http://own.invalid';
-  if (next === undefined || !URL.canParse(next, base)) return FIRST_PAGE;
+  if (next === undefined || !URL.canParse(next, base)) return START_PAGE;
   const { origin, pathname, search } = new URL(next, base);
   const isOwn =
     origin === base &&
     /^\/(console|identity\/license)(\/|$)/.test(pathname) &&
     next.startsWith('/');
-  const isSignIn = pathname.startsWith(SIGN_IN_PATH) || pathname === '/console';
-  return isOwn && !isSignIn ? `${pathname}${search}` : FIRST_PAGE;
+  const isSignIn = pathname.startsWith(SIGN_IN_PATH);
+  return isOwn && !isSignIn ? `${pathname}${search}` : START_PAGE;
 }
 
 function signInPage(next: string, name: string): Content {

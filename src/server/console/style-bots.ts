@@ -7,6 +7,7 @@ a.button.danger { border-color: var(--bad); color: var(--bad); font-weight: 600;
 .stale { margin: 0 0 0.25rem; color: var(--bad); font-size: 0.8125rem; font-weight: 600; }
 [data-offline] main :is(dd, td) { font-style: italic; }
 [data-offline] main canvas { opacity: 0.5; }
+.cannot { font-weight: 400; }
 a.button[aria-disabled] { opacity: 0.5; cursor: not-allowed; }
 .halted .button { min-height: 2rem; padding-block: 0.125rem; }
 .actions { display: flex; flex-wrap: wrap; gap: 0.5rem; align-items: center; }
@@ -55,6 +56,23 @@ meter::-moz-meter-bar { background: var(--accent); }
 .loss-limit meter::-moz-meter-bar { background: var(--good); }
 .loss-limit meter:-moz-meter-sub-optimum::-moz-meter-bar { background: var(--warning); }
 .loss-limit meter:-moz-meter-sub-sub-optimum::-moz-meter-bar { background: var(--bad); }
+.verdict { display: flex; flex-wrap: wrap; gap: 0.25rem 0.5rem; align-items: baseline; max-width: none; }
+#overview > * + * { margin-top: 1.25rem; }
+#overview section { margin-top: 2rem; }
+kbd { font: 0.75rem/1 ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; padding: 0.125rem 0.375rem; border: 1px solid var(--edge); border-radius: 4px; background: var(--panel); color: var(--ink); white-space: nowrap; }
+dialog.palette { width: min(36rem, calc(100vw - 2rem)); margin: 12vh auto auto; padding: 0.75rem; border: 1px solid var(--edge); border-radius: 10px; background: var(--paper); color: var(--ink); box-shadow: 0 1rem 3rem rgb(0 0 0 / 0.3); }
+dialog.palette::backdrop { background: rgb(0 0 0 / 0.35); }
+dialog.palette > * + * { margin-top: 0.5rem; }
+.palette ul { list-style: none; max-height: 50vh; overflow: auto; }
+.palette li { padding: 0.4375rem 0.625rem; border-radius: 6px; cursor: pointer; max-width: none; display: flex; justify-content: space-between; gap: 1rem; overflow-wrap: anywhere; }
+.palette li:hover { background: var(--panel); }
+.palette li[aria-selected='true'] { background: var(--panel); box-shadow: inset 3px 0 var(--accent); }
+.help dl { display: grid; grid-template-columns: auto 1fr; gap: 0.375rem 1rem; }
+.toasts { position: fixed; right: 1rem; bottom: 1rem; z-index: 4; display: grid; gap: 0.5rem; width: min(22rem, calc(100vw - 2rem)); }
+.toast { display: flex; flex-wrap: wrap; gap: 0.25rem 0.5rem; align-items: center; padding: 0.5rem 0.5rem 0.5rem 0.875rem; border: 1px solid var(--edge); border-left: 4px solid var(--warning); border-radius: 8px; background: var(--paper); box-shadow: 0 0.5rem 1.5rem rgb(0 0 0 / 0.2); font-size: 0.875rem; }
+.toast.critical { border-left-color: var(--bad); }
+.toast a { color: var(--ink); font-weight: 600; }
+.toast button { margin-left: auto; min-height: 1.75rem; padding: 0 0.5rem; font-size: 1.125rem; }
 #trades-rows { margin-top: 0.75rem; }
 #trades-rows > * + * { margin-top: 0.75rem; }
 .sort { color: inherit; text-decoration: none; white-space: nowrap; }
@@ -108,6 +126,7 @@ th[aria-sort='ascending'] a.sort::after { content: ' ↑'; }
 @media (max-width: 40rem) {
   .who .button { padding-inline: 0.5rem; }
   #prices { --prices: 16rem; }
+  #palette-open { display: none; }
   #equity { height: 12rem; }
 }
 `;

@@ -55,7 +55,7 @@ describe('the console in a browser', () => {
 
     await page.getByRole('button', { name: /^Sign out ada/ }).click();
     await page.getByRole('button', { name: 'Sign in with a passkey' }).click();
-    await page.waitForURL('**/identity/license');
+    await page.waitForURL('**/console');
     browser.takeComplaints();
 
     await browser.open('/console/account');

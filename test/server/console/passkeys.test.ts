@@ -76,7 +76,7 @@ describe('signing in with a passkey', () => {
     const visitor = newVisitor(server);
     const response = owner.device.sign(await signInChallenge(visitor));
     const answer = await signIn(visitor, response, '//evil.example/console');
-    expect(parsed(answer)).toEqual({ location: '/identity/license' });
+    expect(parsed(answer)).toEqual({ location: '/console' });
     expect((await visitor.open('/console/account')).text).toContain(owner.person.name);
     expect(parsed(await signIn(newVisitor(server), response))).toMatchObject({
       code: 'not_authenticated',

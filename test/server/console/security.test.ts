@@ -36,7 +36,7 @@ test('assets are cached forever under URLs that contain their hash', async () =>
   const urls = [...text.matchAll(/(?:src|href)="(\/console\/assets\/[^"]+)"/g)].map(
     ([, url]) => url!,
   );
-  expect(urls).toHaveLength(7);
+  expect(urls).toHaveLength(10);
   let bytes = text.length;
   for (const url of urls) {
     const { status, headers, text: asset } = await newVisitor(server).open(url);
