@@ -30,23 +30,30 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(directory, { recursive: true }));
 
-/** Runs a backtest that receives SIGINT when the thread reports progress of this kind of request. */
+/**
+ * Runs a backtest that receives SIGINT during this kind of request to its thread. The thread sends it,
+ * since the main thread may be busy until the request is complete.
+ */
 async function interruptedWhile(kind: 'load' | 'write', out: string) {
   const preload = `data:text/javascript,${encodeURIComponent(`
-    import { Worker } from 'node:worker_threads';
-    const { postMessage } = Worker.prototype;
-    let isSent = false;
-    Worker.prototype.postMessage = function (request) {
-      if (${JSON.stringify(kind)} in request) {
-        this.on('message', ({ done }) => {
-          if (isSent || !(done > 0)) return;
-          // A second signal would end the process at once.
-          isSent = true;
+    import { isMainThread, parentPort, Worker } from 'node:worker_threads';
+    if (isMainThread) {
+      const { postMessage } = Worker.prototype;
+      Worker.prototype.postMessage = function (request) {
+        postMessage.call(this, { ...request, reports: true });
+      };
+    } else {
+      const { postMessage } = parentPort;
+      const begun = [];
+      parentPort.postMessage = function (answer) {
+        // The first report of a request is that nothing is done.
+        if (answer.done === 0) begun.push(begun.length === 0 ? 'load' : 'write');
+        if (answer.done === 0 && begun.at(-1) === ${JSON.stringify(kind)}) {
           process.kill(process.pid, 'SIGINT');
-        });
-      }
-      postMessage.call(this, { ...request, reports: true });
-    };
+        }
+        postMessage.call(this, answer);
+      };
+    }
   `)}`;
   const args = ['--import', preload, BIN, 'backtest', bot, '--equity', 'csv', '--out', out];
   const child = spawn(process.execPath, args, {
