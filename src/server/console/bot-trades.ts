@@ -162,9 +162,7 @@ function heading(
       class="sort"
       data-query
       href="${link({ sort: column.sort, order: next, cursor: undefined })}"
-      >${column.title}<span aria-hidden="true"
-        >${isSorted ? (order === 'asc' ? ' ▲' : ' ▼') : ''}</span
-      ></a
+      >${column.title}</a
     >
   </th>`;
 }

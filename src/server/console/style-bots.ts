@@ -75,8 +75,6 @@ dialog.palette > * + * { margin-top: 0.5rem; }
 .toast button { margin-left: auto; min-height: 1.75rem; padding: 0 0.5rem; font-size: 1.125rem; }
 #trades-rows { margin-top: 0.75rem; }
 #trades-rows > * + * { margin-top: 0.75rem; }
-.sort { color: inherit; text-decoration: none; white-space: nowrap; }
-.sort:hover { color: var(--ink); text-decoration: underline; }
 .trades td, .trades th { white-space: nowrap; }
 .halves { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 22rem), 1fr)); gap: 0 2.5rem; }
 .line { display: flex; flex-wrap: wrap; gap: 0.25rem 0.75rem; align-items: baseline; justify-content: space-between; }
