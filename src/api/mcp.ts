@@ -34,7 +34,7 @@ export const speakMcp = defineRoute({
   operationId: 'speakMcp',
   summary: 'Send a Model Context Protocol message',
   description:
-    'Gives assistants the tools of research bots, limited to the scopes of the caller. The transport is Streamable HTTP without sessions, of revision 2026-07-28 and the revisions of 2025; each message is independent. `tools/list` returns the tools that the scopes allow. A failed tool call returns a result with `isError` and the `code`, `detail` and `remedy` of the API error. A browser must send an `Origin` of this server.',
+    'Gives assistants the tools of research bots, limited to the scopes of the caller. The transport is Streamable HTTP, of revision 2026-07-28 and the revisions of 2025. Each message is independent: the session named by `Mcp-Session-Id` only finds the call that `notifications/cancelled` cancels. A closed connection cancels its call, too. `tools/list` returns the tools that the scopes allow. A failed tool call returns a result with `isError` and the `code`, `detail` and `remedy` of the API error. A browser must send an `Origin` of this server.',
   tags: ['Research'],
   security: administrator('read'),
   request: {

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { at, send } from './call-api.ts';
+import { at } from './call-api.ts';
 import { OWN_TASK, resultOf, withCancelableRuns, type TaskAnswer } from './runs.ts';
 import { startSweep, sweepTable } from './parameter-sweep.ts';
 import { MOST_COMBINATIONS } from './sweep-trials.ts';
@@ -67,7 +67,7 @@ export const RUNNING_TOOLS: readonly Tool[] = [
       const { ask, bot, signal, watch } = call;
       const { wait_seconds, ...asked } = call.args;
       return withCancelableRuns(call, async (begin) => {
-        const task_id = await begin(at`/bots/${bot!}/backtest`, asked);
+        const { task_id } = await begin<TaskAnswer>(at`/bots/${bot!}/backtest`, asked);
         return resultOf(ask, task_id, wait_seconds, signal, watch.onProgress);
       });
     },
@@ -105,9 +105,10 @@ export const RUNNING_TOOLS: readonly Tool[] = [
       const { grid, sample, metric: by, wait_seconds, ...asked } = call.args;
       return withCancelableRuns(call, async (begin) => {
         const path = at`/bots/${call.bot!}/backtest`;
-        const { task_ids, refused } = await startSweep(grid, sample, (params) =>
-          begin(path, { ...asked, params }),
-        );
+        const { task_ids, refused } = await startSweep(grid, sample, async (params) => {
+          const { task_id } = await begin<TaskAnswer>(path, { ...asked, params });
+          return task_id;
+        });
         const until = performance.now() + wait_seconds * 1000;
         const { source, data } = await sweepTable(call, { task_ids, by, until });
         return { source, data: { ...data, refused } };
@@ -137,6 +138,7 @@ export const RUNNING_TOOLS: readonly Tool[] = [
       'POST /bots/{bot_ref}/proposals',
       'GET /tasks/{task_id}',
       'GET /tasks/{task_id}/result',
+      CANCEL,
     ],
     input: z.strictObject({
       ...values,
@@ -153,11 +155,22 @@ export const RUNNING_TOOLS: readonly Tool[] = [
         .describe('Reason for the change, for the person who decides.'),
       wait_seconds: z.number().min(0).max(MOST_WAIT_SECONDS).default(30),
     }),
-    async run({ ask, bot, args: { wait_seconds, ...asked }, signal }) {
-      const path = at`/bots/${bot!}/proposals`;
-      const proposal = await send<{ readonly task: TaskAnswer }>(ask, path, asked, signal);
-      const { source, data } = await resultOf(ask, proposal.task.task_id, wait_seconds, signal);
-      return { source, data: { proposal, backtest: data } };
+    run(call) {
+      const { ask, bot, signal, watch } = call;
+      const { wait_seconds, ...asked } = call.args;
+      return withCancelableRuns(call, async (begin) => {
+        const path = at`/bots/${bot!}/proposals`;
+        const proposal = await begin<{ readonly task: TaskAnswer }>(path, asked);
+        const { task_id } = proposal.task;
+        const { source, data } = await resultOf(
+          ask,
+          task_id,
+          wait_seconds,
+          signal,
+          watch.onProgress,
+        );
+        return { source, data: { proposal, backtest: data } };
+      });
     },
   }),
 ];

@@ -76,19 +76,24 @@ export async function chooseTask(
   });
 }
 
+/** Response to a request that starts a run, or one that starts it along with something else. */
+type BegunRun = Pick<TaskAnswer, 'task_id'> | { readonly task: Pick<TaskAnswer, 'task_id'> };
+
+type Begin = <A extends BegunRun>(path: string, body: unknown) => Promise<A>;
+
 /** Runs a tool that starts runs, and cancels these runs if the caller cancels the call. */
 export async function withCancelableRuns<T>(
   { ask, signal, watch }: Pick<ToolCall<unknown>, 'ask' | 'signal' | 'watch'>,
-  work: (begin: (path: string, body: unknown) => Promise<string>) => Promise<T>,
+  work: (begin: Begin) => Promise<T>,
 ): Promise<T> {
   const begun: string[] = [];
   try {
     return await work(async (path, body) => {
       signal.throwIfAborted();
       // Sent without the signal: after an aborted request, the started run would be unknown.
-      const { task_id } = await send<TaskAnswer>(ask, path, body);
-      begun.push(task_id);
-      return task_id;
+      const begunWith = await send<BegunRun>(ask, path, body);
+      begun.push('task' in begunWith ? begunWith.task.task_id : begunWith.task_id);
+      return begunWith as never;
     });
   } catch (error) {
     if (signal.aborted && watch.isAbandoned?.() === true) {

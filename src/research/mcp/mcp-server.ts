@@ -28,6 +28,8 @@ export interface McpCaller {
   readonly signal: AbortSignal;
   /** Whether an aborted `signal` means that the MCP client has disconnected, so its runs are canceled. */
   readonly isGoneBySignal?: boolean;
+  /** Aborted when the MCP client cancels the request by a message of its own. */
+  readonly canceled?: AbortSignal | undefined;
   /** Receives a promise for each call, which settles soon after `signal` aborts. */
   readonly onCall?: (ended: Promise<unknown>) => void;
   /** Receives unexpected errors, which the MCP client only gets as a general failure. */
@@ -57,14 +59,15 @@ export function makeMcpServer(caller: McpCaller): McpServer {
 }
 
 async function answerCall(
-  { ask, signal, isGoneBySignal = false, report }: McpCaller,
+  { ask, signal, isGoneBySignal = false, canceled, report }: McpCaller,
   params: { readonly name: string; readonly arguments?: unknown },
   mcpReq: ServerContext['mcpReq'],
 ) {
   const tool = findTool(params.name);
-  const ending = AbortSignal.any([signal, mcpReq.signal]);
+  const ends = [mcpReq.signal, ...(canceled === undefined ? [] : [canceled])];
+  const ending = AbortSignal.any([signal, ...ends]);
   try {
-    const isAbandoned = (): boolean => isGoneBySignal || mcpReq.signal.aborted;
+    const isAbandoned = (): boolean => isGoneBySignal || ends.some(({ aborted }) => aborted);
     const watch = { isAbandoned, onProgress: progressOf(mcpReq) };
     return toResult(await callTool(tool, ask, undefined, params.arguments, ending, watch));
   } catch (error) {
@@ -101,6 +104,35 @@ const FAILED = new ServiceError('failure', 'unexpected error in service-local; s
   remedy: 'Report the logged error.',
 });
 
+/**
+ * Schema of the results of all tools. It does not describe `data`, because long data are cut and their
+ * cut parts are replaced.
+ */
+const OUTPUT_SCHEMA = {
+  type: 'object' as const,
+  properties: {
+    source: {
+      type: 'string',
+      description: 'Path of the API with which the figures can be checked.',
+    },
+    data: { description: 'The result, as the path of the source returns it or a table of it.' },
+    truncated: { const: true, description: 'Data were left out.' },
+    error: {
+      type: 'object',
+      description: 'Why the call failed; then there are no data.',
+      properties: {
+        code: { type: 'string' },
+        detail: { type: 'string' },
+        reason: { type: 'string' },
+        remedy: { type: 'string' },
+        problems: { type: 'array', items: { type: 'string' } },
+      },
+      required: ['code', 'detail'],
+    },
+  },
+  additionalProperties: false,
+};
+
 function describeTool(tool: Tool) {
   const { name, title, description, scope } = tool;
   const isRead = scope === 'read';
@@ -109,6 +141,7 @@ function describeTool(tool: Tool) {
     title,
     description,
     inputSchema: z.toJSONSchema(inputWithBot(tool), { io: 'input' }) as { type: 'object' },
+    outputSchema: OUTPUT_SCHEMA,
     annotations: {
       title,
       readOnlyHint: isRead,

@@ -413,3 +413,58 @@ describe('service-local mcp', () => {
     expect(stderr).toMatch(/^serving MCP for [^\n]*\n$/);
   });
 });
+
+describe('a call over HTTP', () => {
+  const runningOf = async (bot: string): Promise<string[]> => {
+    const { body } = await server.send('GET', `/tasks?bot=${bot}`, {
+      headers: { authorization: reader },
+    });
+    return (body as { items: { status: string }[] }).items.map(({ status }) => status);
+  };
+
+  it.each([
+    ['legacy', 'run_backtest', {}],
+    ['auto', 'propose_version', { rationale: 'try', params: { fast: 11 } }],
+    ['legacy', 'propose_version', { rationale: 'try', params: { fast: 12 } }],
+  ] as const)(
+    'with %s negotiation stops the backtest of %s when the client cancels it',
+    async (mode, name, more) => {
+      const slug = `canceled-${mode}-${name.replace('_', '-')}`;
+      const metadata = { name: slug, slug };
+      const document = { ...documentOn('long', 'LONG', '1m'), metadata };
+      await server.send('POST', '/bots', {
+        headers: { authorization: writer },
+        body: { document },
+      });
+      // Over a socket, because closing it must reach the server.
+      const client = new Client({ name: 'test', version: '1' }, { versionNegotiation: { mode } });
+      const requestInit = { headers: { authorization: writer } };
+      const transport = new StreamableHTTPClientTransport(new URL('/mcp', url), { requestInit });
+      await client.connect(transport);
+      const canceling = new AbortController();
+      const args = { bot: slug, ...more, wait_seconds: 60 };
+      const answer = client
+        .callTool({ name, arguments: args }, { signal: canceling.signal })
+        .catch(() => 'canceled');
+      await vi.waitFor(async () => expect(await runningOf(slug)).toHaveLength(1), SOON);
+      canceling.abort();
+      expect(await answer).toBe('canceled');
+      await vi.waitFor(async () => expect(await runningOf(slug)).toEqual(['canceled']), SOON);
+      await client.close();
+    },
+  );
+
+  it('is described by a schema that its result matches', async () => {
+    const client = await overHttp(writer);
+    const { tools } = await client.listTools();
+    for (const { outputSchema } of tools) {
+      expect(outputSchema).toMatchObject({ type: 'object', additionalProperties: false });
+    }
+    // The client checks each result against the schema.
+    const good = await call(client, 'read_bot', { bot: 'sma' });
+    expect(good.structuredContent).toHaveProperty('data');
+    expect(await call(client, 'read_bot', { bot: 'none' })).toMatchObject(
+      refusedWith({ code: 'not_found' }),
+    );
+  });
+});
