@@ -15,6 +15,7 @@ import {
   unpackTrials,
   type PackedTrials,
 } from '../../backtest/ledger/packed-trials.ts';
+import { formatInstant, scopeOf, symbolsOf } from './trial-rows.ts';
 import { ServiceError } from '../../base/errors.ts';
 import type { ChainHead } from '../../base/hash-chain.ts';
 import type { Db, TrialEntriesTable } from '../../storage/tables.ts';
@@ -379,32 +380,4 @@ function entryOf(row: TrialEntriesTable): LedgerEntry {
   if (kind === 'holdout_opened') return { ...common, kind };
   const trials = packed ?? packTrials(new Map([[trial_key, sharpe]]));
   return { ...common, kind, count: countPacked(trials), trials };
-}
-
-function scopeOf(
-  row: Pick<TrialEntriesTable, 'family' | 'symbols' | 'bar_ms' | 'window_from' | 'window_to'>,
-): TrialScope {
-  return {
-    family: row.family,
-    symbols: symbolsOf(row.symbols),
-    bar_ms: row.bar_ms,
-    from: formatInstant(row.window_from),
-    to: formatInstant(row.window_to),
-  };
-}
-
-/** A row that was tampered with may hold any text. */
-function symbolsOf(text: string): readonly string[] {
-  try {
-    const symbols: unknown = JSON.parse(text);
-    const isValid = Array.isArray(symbols) && symbols.every((one) => typeof one === 'string');
-    return isValid ? symbols : [text];
-  } catch {
-    return [text];
-  }
-}
-
-/** Returns the number itself if it is not a valid time, so that a tampered row can be shown. */
-function formatInstant(ms: number): string {
-  return Math.abs(ms) <= 8.64e15 ? new Date(ms).toISOString() : String(ms);
 }
