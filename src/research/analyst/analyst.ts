@@ -82,12 +82,12 @@ function namesOf(bot: Bot | undefined): Names {
   };
 }
 
-/** The last question of the session, if it was understood. */
-function contextOf(earlier: readonly string[], names: Names): Context | undefined {
-  let context: Context | undefined;
+/** The last question of the session; `unclear` if it was not understood as a query. */
+function contextOf(earlier: readonly string[], names: Names): Context | 'unclear' | undefined {
+  let context: Context | 'unclear' | undefined;
   for (const text of earlier.slice(-MOST_EARLIER)) {
     const parsed = parseQuestion(text, names, context);
-    context = parsed.queries === undefined ? undefined : parsed.context;
+    context = parsed.queries === undefined ? 'unclear' : parsed.context;
   }
   return context;
 }

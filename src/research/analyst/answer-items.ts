@@ -20,7 +20,10 @@ export async function answerItems(facts: Facts, query: ItemsQuery): Promise<Repl
   if (group !== undefined) return answerGroups(facts, run, query, group);
   const selected = await select(facts, run, selection);
   const citations = citationsOf(run, selection, selected.items);
-  if (show.as === 'list') return reply(listed(run, selection, selected), citations);
+  if (show.as === 'list') {
+    const other = await listedByEntry(facts, run, selection, selected);
+    return reply([...listed(run, selection, selected), ...other], citations);
+  }
   const first = await state(facts, run, selection, show, selected);
   const lines = [
     `${first}, in ${run.said}.`,
@@ -44,15 +47,40 @@ async function byEntry(
   show: Show,
   first: string,
 ): Promise<string[]> {
-  const { of, period, weekday, month, hour, edge } = selection;
-  const isTimed = [period, weekday, month, hour].some((one) => one !== undefined);
-  if (of !== 'trade' || !isTimed || edge !== undefined) return [];
-  const other = { ...selection, edge: 'entry' } as const;
-  const second = await state(facts, run, other, show, await select(facts, run, other));
+  const other = withEntry(selection);
+  if (other === undefined) return [];
+  const found = await select(facts, run, other);
+  if (found.items.length === 0 && show.as !== 'count') return [];
+  const second = await state(facts, run, other, show, found);
   const figure = (text: string): string => text.slice(text.indexOf(': '));
   return figure(first) === figure(second)
     ? []
     : [`By their entry instead of their exit: ${second}.`];
+}
+
+/** The selection by entry, if a question leaves open which time of the trades it means. */
+function withEntry(selection: Selection): Selection | undefined {
+  const { of, period, weekday, month, hour, edge } = selection;
+  const isTimed = [period, weekday, month, hour].some((one) => one !== undefined);
+  return of === 'trade' && isTimed && edge === undefined
+    ? { ...selection, edge: 'entry' }
+    : undefined;
+}
+
+/** The ranked trades by their entry, if these are other ones. */
+async function listedByEntry(
+  facts: Facts,
+  run: Run,
+  selection: Selection,
+  { items }: Selected,
+): Promise<string[]> {
+  const other = withEntry(selection);
+  if (other === undefined || selection.take === undefined) return [];
+  const found = await select(facts, run, other);
+  const isSame = JSON.stringify(found.items) === JSON.stringify(items);
+  return isSame || found.items.length === 0
+    ? []
+    : [`By their entry instead of their exit: ${found.items.map(({ line }) => line).join('; ')}.`];
 }
 
 /** `Closed losing trades: 51 of 87 closed trades` */
@@ -148,7 +176,7 @@ const STATISTICS: Readonly<Record<Stat, (values: readonly number[]) => number>> 
   },
 };
 
-/** `5 highest by profit`, `longest`, `number 2 of the lowest by depth` */
+/** `5 highest by profit`, `longest`, `2nd lowest by depth` */
 function chosenBy({ of, sort, take }: Selection, count: number): string {
   const { by, descending } = sort!;
   const isTime = by === 'entry' || by === 'exit';
@@ -158,10 +186,13 @@ function chosenBy({ of, sort, take }: Selection, count: number): string {
     : isLength
       ? ['shortest', 'longest']
       : ['lowest', 'highest'];
-  const number = take!.from > 0 ? `number ${take!.from + 1} of the ` : count > 1 ? `${count} ` : '';
+  const place = take!.from + 1;
+  const number = place > 1 ? `${place}${SUFFIXES[place] ?? 'th'} ` : count > 1 ? `${count} ` : '';
   const key = isTime || isLength ? '' : ` by ${attributeName(by, of)}`;
   return `${number}${descending ? down : up}${key}`;
 }
+
+const SUFFIXES: Readonly<Record<number, string>> = { 2: 'nd', 3: 'rd' };
 
 function stateValue(
   run: Run,
@@ -171,6 +202,8 @@ function stateValue(
 ): string {
   const name = describe(selection, run);
   if (item === undefined) throw missing(`there are no such ${name} in ${run.said}`);
+  const isCounted = selection.of === 'streak' || selection.of === 'drawdown';
+  const ofWhich = isCounted ? name.replace(/^(streak|drawdown)s/, '$1') : `of the ${name}`;
   const value = item[by]!;
   const text =
     typeof value === 'string'
@@ -180,7 +213,7 @@ function stateValue(
             .replace(/\.00$/, '')
             .replace(/\B(?=(\d{3})+$)/, ',')} days`
         : formatAttribute(by, value);
-  return `${capitalize(attributeName(by, selection.of))} of the ${chosenBy(selection, 1)} of ${name}: ${text}`;
+  return `${capitalize(attributeName(by, selection.of))} of the ${chosenBy(selection, 1)} ${ofWhich}: ${text}`;
 }
 
 /** Figures of sets of trades: label, format and formula. */
@@ -281,7 +314,7 @@ async function answerGroups(
     );
   } else if (isMeanOfGroups)
     throw missing(`I do not average ${show.as} per ${unit}`, `Ask for it by ${unit}.`);
-  else lines.push(`${capitalize(name)} by ${unit}, in ${run.said}:`);
+  else lines.push(`${groupLabel(show)}${name} by ${unit}, in ${run.said}:`);
   if (names.length <= MOST_GROUPS) {
     for (const group of names) {
       const own = groups.get(group) ?? [];
@@ -296,6 +329,13 @@ async function answerGroups(
     );
   }
   return reply(lines, cite(run.result, '/trades/count'));
+}
+
+/** Label of the lines of groups. */
+function groupLabel(show: Show): string {
+  if (show.as === 'figure') return `${FIGURES[show.name]![0]} of `;
+  if (show.as !== 'stat') return 'Number of ';
+  return `${STATS[show.stat]} ${attributeName(show.by ?? 'profit', 'trade')} of `;
 }
 
 function stateGroup(run: Run, selection: Selection, show: Show, items: readonly Item[]): string {

@@ -37,8 +37,9 @@ export class Bag {
     return this.#of(slot).length > 0;
   }
 
+  /** Words of the last phrase of a slot, also of a used one. */
   text(slot: Slot): string {
-    return this.#of(slot).at(-1)?.text ?? '';
+    return this.#tags.findLast((tag) => tag.slot === slot)?.text ?? '';
   }
 
   left(): Tag[] {

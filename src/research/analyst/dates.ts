@@ -30,6 +30,7 @@ const POINTS = [
   `(?:${MONTH_NAME}) ${OF}${YEAR}`,
   `(?:q[1-4]|(?:first|last|[234]th) quarter) ${OF}${YEAR}`,
   `${YEAR} q[1-4]`,
+  '(?:19|20)\\d0 s',
   `(?:h[12]|(?:first|last|2th) half) ${OF}${YEAR}`,
   YEAR,
 ].join('|');
@@ -95,6 +96,7 @@ function relativePeriod([, without, end, count = '1', unit]: readonly (
 function edges(point: string): readonly [string, string] {
   const year = new RegExp(YEAR).exec(point)![0];
   if (/^\d{4}-\d\d-\d\d$/.test(point)) return [point, point];
+  if (point.endsWith(' s')) return [`${year}-01-01`, `${Number(year) + 9}-12-31`];
   const months = (first: number, count: number): readonly [string, string] => {
     const from = `${year}-${String(first).padStart(2, '0')}-01`;
     return [from, shifted(from, count, -1)];

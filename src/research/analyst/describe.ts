@@ -76,7 +76,8 @@ function timesOf(
 }
 
 function limit(label: string, by: Attribute, { op, value, upTo }: Condition): string {
-  const name = `with ${by === 'duration' ? 'a duration in days' : `a ${label}`}`;
+  const labels = { duration: 'a duration in days', bars: 'a duration in bars', fees: 'fees' };
+  const name = `with ${labels[by as keyof typeof labels] ?? `a ${label}`}`;
   if (op === 'between') {
     return `${name} from ${formatAttribute(by, value)} to ${formatAttribute(by, upTo!)}`;
   }

@@ -258,7 +258,7 @@ const RUNS = { status: 'success', kind: 'backtest,paper', limit: RUNS_AT_ONCE };
 /** Characters of changed values in an answer. */
 const LONGEST_VALUES = 300;
 
-/** Values that a run used instead of those of its version, such as `fast: 5, slow: 200`. */
+/** Values that a run used in place of its version's values, such as `fast: 5, slow: 200`. */
 export function otherValues({ input: { params = {}, patch = {} } }: Task): string | undefined {
   const values = [
     ...Object.entries(params).map(([name, value]) => `${name}: ${JSON.stringify(value)}`),

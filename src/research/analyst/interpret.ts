@@ -2,7 +2,15 @@
 import { Bag } from './bag.ts';
 import type { Period } from './dates.ts';
 import type { Query, Selection, Show, Stat } from './query.ts';
-import { isSpan, negated, readSpans, readTrades, taken, TRADE_FIGURES } from './read-items.ts';
+import {
+  isPluralOutcome,
+  isSpan,
+  negated,
+  readSpans,
+  readTrades,
+  taken,
+  TRADE_FIGURES,
+} from './read-items.ts';
 import type { Slot, Tag } from './tags.ts';
 
 export type Interpretation =
@@ -41,6 +49,13 @@ function figure(bag: Bag): Query | undefined {
   if (benchmark !== undefined || (isCompared && period !== undefined)) measure ??= 'total_return';
   if (period !== undefined && !hasCore(bag)) measure ??= 'total_return';
   if (measure === undefined || !isOfRun(measure, period)) return undefined;
+  // A return `from 2010` may be that of the year, or that since then.
+  if (
+    bag.text('period').startsWith('from ') &&
+    !/ (?:to|until|till|through|thru|-|on|onwards?)\b/.test(bag.text('period'))
+  ) {
+    return undefined;
+  }
   if (measure === 'doing' && (period !== undefined || benchmark !== undefined)) {
     measure = 'total_return';
   }
@@ -73,13 +88,22 @@ function hasCore(bag: Bag): boolean {
   ).some((slot) => bag.has(slot));
 }
 
-/** `How much did it lose in 2008?` asks for the profit, as `What was the loss in 2008?` does. */
-function plainProfit(bag: Bag, period: unknown): string | undefined {
+/**
+ * `How much did it lose in 2008?` and `Was it profitable?` ask for the profit of the run. Plurals, such as
+ * `losers`, ask for trades.
+ */
+function plainProfit(bag: Bag, period: Period | undefined): string | undefined {
   const word = bag.text('outcome');
-  if (bag.has('subject') || bag.has('rank') || bag.has('stat')) return undefined;
-  const isAmount = bag.peek('want') === 'amount' && (period !== undefined || /gain/.test(word));
-  const isLoss = !bag.has('want') && period !== undefined && word === 'loss';
-  return (isAmount || isLoss) && bag.take('outcome') !== undefined ? 'profit' : undefined;
+  const want = bag.peek('want');
+  const isOfItems = (
+    ['subject', 'rank', 'stat', 'condition', 'streak', 'side', 'status'] as const
+  ).some((slot) => bag.has(slot));
+  if (word === '' || isOfItems || isPluralOutcome(word)) return undefined;
+  // `How much did it lose?` may ask for the sum of the losses.
+  if (period === undefined && !/profitable|positive|negative|money|gain/.test(word))
+    return undefined;
+  const isPlain = want === undefined || want === 'amount' || want === 'degree';
+  return isPlain && bag.take('outcome') !== undefined ? 'profit' : undefined;
 }
 
 function inUnit(bag: Bag, measure: string): string {
@@ -118,8 +142,9 @@ function drawdowns(bag: Bag): Query | undefined {
   const want = bag.peek('want');
   const hasRecovered = bag.take('recovered') !== undefined;
   const isMany = bag.take('subject', 'drawdown') !== undefined;
+  if (hasRecovered && want === 'length') return undefined;
   const isSingle =
-    ['nth', 'number', 'condition'].some((slot) => bag.has(slot as Slot)) ||
+    ['nth', 'number', 'stat'].some((slot) => bag.has(slot as Slot)) ||
     hasRecovered ||
     want === 'when' ||
     (want === 'length' && bag.peek('measure') !== 'max_drawdown_days');

@@ -153,7 +153,7 @@ interface Span extends Item {
   readonly to: string;
 }
 
-/** What the equity gained in each day, week, month, quarter or year. */
+/** Gains of the equity in each day, week, month, quarter or year. */
 function spansOf(run: Run, curve: Curve, unit: SpanUnit): Span[] {
   const { time, equity } = curve;
   const spans: Span[] = [];

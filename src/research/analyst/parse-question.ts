@@ -2,7 +2,7 @@
 import { interpret } from './interpret.ts';
 import { lex, vocabulary } from './lexicon.ts';
 import type { Phrase, Slot, Tag } from './tags.ts';
-import { namePhrase, paramPhrases } from './value-phrases.ts';
+import { namePhrase, onlySymbolPhrases, paramPhrases } from './value-phrases.ts';
 import type { Query } from './query.ts';
 import { closestWord } from './spelling.ts';
 import { splitWords } from './words.ts';
@@ -15,7 +15,7 @@ export interface Names {
   readonly params: readonly string[];
 }
 
-/** The last question of a conversation as it was understood. */
+/** The last question of a conversation, as tags. */
 export interface Context {
   readonly tags: readonly Tag[];
   readonly ids: readonly string[];
@@ -35,8 +35,13 @@ export type Parsed =
       readonly needsContext: boolean;
     };
 
-export function parseQuestion(text: string, names: Names, context: Context | undefined): Parsed {
+export function parseQuestion(
+  text: string,
+  names: Names,
+  given: Context | 'unclear' | undefined,
+): Parsed {
   const { words, ids } = splitWords(text);
+  const context = given === 'unclear' ? undefined : given;
   const phrases = phrasesOf(names);
   const corrected: (readonly [string, string])[] = [];
   let lexed = lex(words, phrases);
@@ -51,26 +56,32 @@ export function parseQuestion(text: string, names: Names, context: Context | und
   const { unknown } = lexed;
   if (unknown.length > 0) return { unknown, needsContext: false };
   const tags = settled(lexed.tags);
-  const isOnward = /^(?:and|but|or|what about|how about|same|for|of|in|also)$/.test(opening(words));
+  const isOnward =
+    /^(?:and|but|or|what about|how about|same|for|of|in|also|compared|vs|versus|than|with)$/.test(
+      opening(words),
+    );
   const refers = tags.some(({ slot }) => slot === 'reference');
   const alone = refers ? undefined : queriesOf(tags, ids);
+  // `And in 2009?` alone needs the question before, unless the conversation begins with it.
+  const isOpen = isOnward && given !== undefined && !tags.some(({ slot }) => CORE.has(slot));
   const hasPronoun = words.some((word) => /^(?:it|its)$/.test(word));
-  // `its fees` are those of the trade that the question before was about.
+  // `Its fees` may refer to the trade of the question before.
   if (hasPronoun && !isOnward && context !== undefined && isOfOneItem(context)) {
     const merged = merge(tags, ids, context, true);
     if (merged !== undefined) return { ...merged, corrected, isFollowUp: true };
   }
-  if (alone?.queries !== undefined && !(isOnward && context !== undefined)) {
+  if (alone?.queries !== undefined && !isOpen && !(isOnward && context !== undefined)) {
     return { queries: alone.queries, context: { tags, ids }, corrected, isFollowUp: false };
   }
   if (context !== undefined && (isOnward || refers || hasPronoun)) {
     const merged = merge(tags, ids, context, refers || !isOnward);
     if (merged !== undefined) return { ...merged, corrected, isFollowUp: true };
   }
-  if (alone?.queries !== undefined) {
+  if (alone?.queries !== undefined && !isOpen) {
     return { queries: alone.queries, context: { tags, ids }, corrected, isFollowUp: false };
   }
-  const left = alone?.left ?? tags.map((tag) => tag.text);
+  const left =
+    alone !== undefined && alone.queries === undefined ? alone.left : tags.map((tag) => tag.text);
   return {
     unknown: left,
     needsContext: context === undefined && (refers || isOnward || hasPronoun),
@@ -88,16 +99,14 @@ function opening(words: readonly string[]): string {
 }
 
 function phrasesOf({ bot, symbols, params }: Names): readonly Phrase[] {
-  const isOne = symbols.length === 1;
   const plain = (name: string): string => splitWords(name).words.join(' ');
+  const [only] = symbols.length === 1 ? symbols : [];
   return [
     ...bot.map((name) => namePhrase(plain(name), { slot: 'filler', value: '' })),
-    ...symbols.map((symbol) =>
-      namePhrase(
-        plain(symbol),
-        isOne ? { slot: 'filler', value: '' } : { slot: 'symbol', value: symbol },
-      ),
+    ...(only === undefined ? symbols : []).map((symbol) =>
+      namePhrase(plain(symbol), { slot: 'symbol', value: symbol }),
     ),
+    ...(only === undefined ? [] : onlySymbolPhrases(plain(only))),
     ...paramPhrases(params),
   ];
 }
@@ -108,6 +117,7 @@ const LIMITING = new Set(['profit', 'total_return', 'duration', 'fees', 'quantit
 /** Settles words whose meaning depends on the words around them. */
 function settled(tags: readonly Tag[]): readonly Tag[] {
   const isLength = tags.some(({ slot, value }) => slot === 'want' && value === 'length');
+  const isCompared = tags.some(({ slot }) => slot === 'compare');
   const isAboutItems = (measure: Tag): boolean =>
     tags.some(
       (tag) =>
@@ -117,7 +127,12 @@ function settled(tags: readonly Tag[]): readonly Tag[] {
   return tags.flatMap((tag, i): Tag[] => {
     const [before, next] = [tags[i - 1], tags[i + 1]];
     // In `how long did it last` and `how long was it open`, the last word is a verb.
-    const isEnd = next === undefined || next.slot === 'conjunction' || next.slot === 'stat';
+    const isEnd = next === undefined || ['conjunction', 'stat', 'compare'].includes(next.slot);
+    // `Compare 2008 with 2009`.
+    if (isCompared && tag.slot === 'whatIf' && tag.text === 'with') {
+      const hasBenchmark = tags.some(({ slot }) => slot === 'benchmark');
+      return hasBenchmark ? [] : [{ ...tag, slot: 'conjunction', value: 'and' }];
+    }
     const isVerb =
       (tag.slot === 'rank' && tag.text === 'last') ||
       (tag.slot === 'status' && tag.text === 'open');
@@ -153,7 +168,7 @@ function queriesOf(tags: readonly Tag[], ids: readonly string[]): Queries {
     whole.query?.kind === 'compare';
   if (whole.query !== undefined && isWhole) return { queries: [whole.query] };
   const clauses = clausesOf(trimmed);
-  if (clauses.length > 1 && clauses.length <= 4 && areLimitedAlike(clauses)) {
+  if (clauses.length > 1 && clauses.length <= 4 && areComplete(clauses)) {
     const all = clauses.map((clause) => queriesOf(clause, ids));
     const queries = all.flatMap((one) => one.queries ?? []);
     if (all.every((one) => one.queries !== undefined)) return { queries };
@@ -223,10 +238,12 @@ function alternativesOf(tags: readonly Tag[]): (readonly Tag[])[] | undefined {
   const values = tags.filter((tag) => tag.slot === slot);
   const isJoined = values
     .slice(1)
-    .every((tag, i) =>
-      tags
-        .slice(tags.indexOf(values[i]!), tags.indexOf(tag))
-        .some((one) => one.slot === 'conjunction' || one.slot === 'compare'),
+    .every(
+      (tag, i) =>
+        key(tag) === key(values[i]!) ||
+        tags
+          .slice(tags.indexOf(values[i]!), tags.indexOf(tag))
+          .some((one) => one.slot === 'conjunction' || one.slot === 'compare'),
     );
   const between = tags.slice(tags.indexOf(values[0]!), tags.indexOf(values.at(-1)!));
   const isLimited = between.some((tag) => tag.slot !== slot && LIMITS.has(tag.slot));
@@ -254,10 +271,24 @@ function clausesOf(tags: readonly Tag[]): (readonly Tag[])[] {
   return clauses.filter(({ length }) => length > 0);
 }
 
-/** Whether all clauses have limits, or none has: else it is unclear to which of them a limit applies. */
-function areLimitedAlike(clauses: readonly (readonly Tag[])[]): boolean {
+/** Slots of which each clause needs one: `closed in 2009` alone would be a further limit. */
+const CORE: ReadonlySet<Slot> = new Set<Slot>([
+  'measure',
+  'subject',
+  'want',
+  'streak',
+  'benchmark',
+  'change',
+]);
+
+/**
+ * Whether each clause is a question. If some have limits and others have none, it is unclear to which of
+ * them a limit applies.
+ */
+function areComplete(clauses: readonly (readonly Tag[])[]): boolean {
   const limited = clauses.filter((clause) => clause.some(({ slot }) => LIMITS.has(slot)));
-  return limited.length === 0 || limited.length === clauses.length;
+  const isAlike = limited.length === 0 || limited.length === clauses.length;
+  return isAlike && clauses.every((clause) => clause.some(({ slot }) => CORE.has(slot)));
 }
 
 /** Slots that say what is asked for, and not of what. */
@@ -283,8 +314,10 @@ function merge(
   const own = withoutIdleConjunctions(tags).filter(({ slot }) => slot !== 'reference');
   const named = new Set(own.map(({ slot }) => slot));
   if (own.length === 0) return undefined;
+  const isChanged = named.has('change');
   const old = before.tags.filter(
-    ({ slot }) => slot !== 'conjunction' && slot !== 'change' && slot !== 'whatIf',
+    ({ slot }) =>
+      slot !== 'conjunction' && !(isChanged && (slot === 'change' || slot === 'whatIf')),
   );
   const isChosen = old.some(({ slot }) => CHOSEN.includes(slot));
   const limits =
@@ -301,7 +334,10 @@ function merge(
       ? (['number'] as const)
       : [];
   const attempts = refers
-    ? [keep(ASKED)]
+    ? [
+        ...(named.has('measure') || named.has('want') || named.has('stat') ? [] : [keep([])]),
+        keep(ASKED),
+      ]
     : [
         keep(nth),
         keep([...ASKED, ...nth]),

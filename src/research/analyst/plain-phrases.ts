@@ -127,7 +127,7 @@ export const PLAIN_PHRASES: readonly (readonly [slot: Slot, value: string, phras
     'summary',
     'summary|overview|(?:key|main|headline) (?:figures|stats|statistics|metrics|numbers)|results',
   ],
-  // What trades and days have
+  // Attributes of trades and days
   [
     'measure',
     'duration',
@@ -136,7 +136,7 @@ export const PLAIN_PHRASES: readonly (readonly [slot: Slot, value: string, phras
   ['measure', 'quantity', 'quantit(?:y|ies)|units|position size|size'],
   ['measure', 'entry_price', '(?:entry|opening|buy|purchase) prices?'],
   ['measure', 'exit_price', '(?:exit|closing|sell|sale) prices?'],
-  // What a question is about
+  // Items and filters
   [
     'subject',
     'trade',
@@ -180,7 +180,7 @@ export const PLAIN_PHRASES: readonly (readonly [slot: Slot, value: string, phras
     '(?:opened|entered|entering|entry|entries|initiated|started|begun|enter|begin|began|starts?|open(?:ed)? up|by (?:their |its )?entry)',
   ],
   ['edge', 'exit', '(?:exited|exit|exits|ended|end|closing|by (?:their |its )?exit|close)'],
-  // What of it
+  // Statistics, ranks and kinds of answers
   ['stat', 'mean', 'average|avg|mean|averaged|on average|typical(?:ly)?|in the mean'],
   ['stat', 'median', 'median'],
   [
@@ -248,7 +248,7 @@ export const PLAIN_PHRASES: readonly (readonly [slot: Slot, value: string, phras
     'yes',
     '(?:has |did |had )?(?:it |the bot |the strategy )?(?:fully )?recover(?:ed|y|s)?(?: from)?|back (?:at|to) (?:its |a )?(?:new )?(?:peak|high)',
   ],
-  ...['trade', 'day', 'week', 'month', 'quarter', 'year', 'weekday', 'symbol', 'side'].flatMap(
+  ...['day', 'week', 'month', 'quarter', 'year', 'weekday', 'symbol', 'side'].flatMap(
     (unit): (readonly [Slot, string, string])[] => {
       const names = {
         symbol: 'symbol|instrument|asset|market|ticker',
@@ -267,6 +267,12 @@ export const PLAIN_PHRASES: readonly (readonly [slot: Slot, value: string, phras
       ];
     },
   ),
+  [
+    'per',
+    'trade',
+    '(?:per|for each|for every|of each|of every|in an average|an average) (?:closed )?trade',
+  ],
+  ['subject', 'trade', '(?:every|each|any|all the) trades?'],
   ['per', 'trade', 'per(?= (?:losing|winning|profitable|short|long) trade)'],
   ['per', 'annum', 'per annum|p a|pa|yearly average'],
   [
@@ -295,12 +301,12 @@ export const PLAIN_PHRASES: readonly (readonly [slot: Slot, value: string, phras
   [
     'reference',
     'one',
-    '(?:that|this|the same|said) (?:trade|day|month|year|quarter|week|drawdown|streak|one)|the one',
+    '(?:is|was|does|did) (?:that|this)(?! (?:strategy|bot|system|backtest|run|test|a|an|the))|(?:that|this|the same|said) (?:trade|day|month|year|quarter|week|drawdown|streak|one)|the one',
   ],
   [
     'reference',
     'many',
-    'those|these|them|of (?:those|these|them)|(?:those|these|the same) (?:trades|days|months|years|drawdowns|ones)|they',
+    'those|these|them|of (?:those|these|them)|(?:those|these|the same) (?:trades|days|months|years|drawdowns|ones)|they|their',
   ],
   ['conjunction', 'and', 'and|or|plus|as well as|,|;|\\?|\\.|!|:|/|\\('],
   ['filler', '', '\\)|"|\'|-'],
@@ -325,10 +331,10 @@ export const PLAIN_PHRASES: readonly (readonly [slot: Slot, value: string, phras
 /** Words that never change what is asked. */
 export const FILLERS = new Set(
   (
-    'a about anything actually again all also am an any are as ask asked at be been being bot bots can could d did display do does doing done ' +
+    'a about anything actually again all also am an any are as ask asked at be been being bot bots can could did display do does doing done ' +
     'ever exactly far for from full fully generally get getting give given go going got had has have having here historically history ' +
-    'i in into is it its itself just kindly know let ll m me my of ok okay on one only our please pls plz quickly ran really run runs ' +
-    's see so specific strategy system t thank thanks that the there this to ve via want was we well were what whats whole entire you your us ' +
+    'i in into is it its itself just kindly know let me my of ok okay on one only our please pls plz quickly ran really run runs ' +
+    's see so specific strategy system thank thanks that the there this to via want was we well were what whats whole entire you your us ' +
     'backtest backtests backtested test tests tested result simulation algo algorithm ' +
     'value values figure amount happen happened take taken took place tell exist existed exists went single individual complete completely then ' +
     'during over across throughout pay paid pays realized realised me account'

@@ -19,10 +19,10 @@ export type Attribute =
   | 'exit'
   | 'count';
 
-/** Which items a question is about. */
+/** The items that a question selects. */
 export interface Selection {
   readonly of: ItemKind;
-  /** What a streak consists of. */
+  /** The items of a streak. */
   readonly in?: 'trade' | SpanUnit | undefined;
   readonly outcome?: string | undefined;
   readonly side?: string | undefined;
@@ -42,7 +42,7 @@ export interface Selection {
 export type Stat = 'mean' | 'median' | 'sum';
 export type GroupUnit = SpanUnit | 'weekday' | 'symbol' | 'side';
 
-/** What of the items a question asks for. */
+/** The part of an answer that a question asks for. */
 export type Show =
   | { readonly as: 'list' | 'count' | 'share' }
   | { readonly as: 'stat'; readonly stat: Stat; readonly by?: Attribute | undefined }

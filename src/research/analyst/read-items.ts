@@ -142,6 +142,9 @@ function isAboutTrades(bag: Bag): boolean {
   const isNamed = bag.take('subject', 'trade', 'position') !== undefined;
   if (!isNamed && bag.has('subject')) return false;
   const measure = bag.peek('measure');
+  const word = bag.text('outcome');
+  const isVerb = word !== '' && !isPluralOutcome(word);
+  if (!isNamed && isVerb && measure === 'fees') return false;
   return (
     isNamed ||
     (['outcome', 'side', 'symbol', 'status', 'edge'] as const).some((slot) => bag.has(slot)) ||
@@ -149,6 +152,10 @@ function isAboutTrades(bag: Bag): boolean {
     TRADE_MEASURES.has(measure)
   );
 }
+
+/** Whether a word such as `losers` names trades. */
+export const isPluralOutcome = (word: string): boolean =>
+  /^(?:winners?|losers?|wins|losses)$/.test(word);
 
 export function readTrades(bag: Bag): Query | undefined {
   const isPlural = /[^s]s$|losses$/.test(
@@ -184,9 +191,11 @@ export function readTrades(bag: Bag): Query | undefined {
     : undefined;
   // Closed trades have ended.
   if (!bag.has('want') || bag.peek('want') !== 'when') bag.take('edge', 'exit');
-  const nth = !bag.has('rank') && bag.has('nth') && outcome === undefined;
+  const hasRank = bag.has('rank');
+  const nth = !hasRank && bag.has('nth') && outcome === undefined;
   const sort = nth ? ({ by: 'entry', descending: false } as const) : sorted(bag, 'trade', outcome);
   const take = sort === undefined ? undefined : taken(bag, isPlural);
+  if ((hasRank && sort === undefined) || (status === 'open' && isTimed)) return undefined;
   const selection: Selection = { ...filters, edge, sort, take };
   const group = groupOf(bag);
   const show = tradeShow(bag, selection, group?.unit);
@@ -211,7 +220,7 @@ function groupOf(bag: Bag): { readonly unit: GroupUnit; readonly isMean: boolean
   return { unit: unit as GroupUnit, isMean: per !== undefined && isTime };
 }
 
-/** What is asked for of trades. */
+/** Decides what an answer about trades shows. */
 function tradeShow(
   bag: Bag,
   { sort, take, outcome, conditions: found, side }: Selection,
@@ -258,6 +267,13 @@ function tradeShow(
     if (edge !== undefined) return { as: 'value', by: edge as Attribute };
     return by === undefined || want === 'when' ? { as: 'list' } : { as: 'value', by };
   }
+  // `Total winners` may be their number or the sum of their profits.
+  const isNumber =
+    stat === 'sum' &&
+    by === undefined &&
+    /total|overall/.test(bag.text('stat')) &&
+    /^(?:win|losers)/.test(bag.text('outcome'));
+  if (isNumber) return undefined;
   if (stat !== undefined && (by !== undefined || outcome !== undefined || isPer === undefined)) {
     if (stat === 'sum' && by === undefined && outcome === undefined) return undefined;
     return { as: 'stat', stat: stat as Stat, by };
@@ -270,14 +286,16 @@ function tradeShow(
 /** Days, weeks, months, quarters and years of the equity. */
 export function readSpans(bag: Bag): Query | undefined {
   const isPlural = bag.text('subject').endsWith('s');
-  const isPer = bag.has('per');
+  const hasRank = bag.has('rank');
+  const isPer = bag.has('per') && !hasRank;
   const unit = bag.take('subject') ?? bag.take('every') ?? bag.take('per');
   if (!isSpan(unit)) return undefined;
   const outcome = bag.take('outcome');
   const found = conditions(bag, outcome);
   if (found === undefined) return undefined;
   bag.take('want', 'degree', 'amount');
-  const sort = sorted(bag, unit, outcome) ?? mostOf(bag);
+  const sort = mostOf(bag) ?? sorted(bag, unit, outcome);
+  if (hasRank && sort === undefined) return undefined;
   const selection: Selection = {
     of: unit,
     status: 'closed',
@@ -314,7 +332,7 @@ function spanShow(
   if (want === 'count' || want === 'share') {
     const isClear = sort === undefined && stat === undefined && measure === undefined;
     const isLimited = outcome !== undefined || found.length > 0;
-    return isClear && (isLimited || want === 'count') ? { as: want } : undefined;
+    return isClear && isLimited ? { as: want } : undefined;
   }
   if (stat !== undefined)
     return sort === undefined || (take?.count ?? 1) > 1

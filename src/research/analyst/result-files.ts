@@ -10,7 +10,7 @@ export interface Curve {
   /** RFC 3339, ascending. */
   readonly time: readonly string[];
   readonly equity: Float64Array;
-  /** At most 0; −0.1 is 10 % below the highest equity before. */
+  /** Zero or negative; −0.1 is 10 % below the highest equity before. */
   readonly drawdown: Float64Array;
 }
 

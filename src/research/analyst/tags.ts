@@ -1,4 +1,4 @@
-/** What the phrases of a question mean. */
+/** Meanings of the phrases of a question. */
 import type { Period } from './dates.ts';
 
 /** A comparison with a value, such as `more than 5%`. */

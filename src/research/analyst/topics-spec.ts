@@ -102,7 +102,7 @@ const parameters = specTopic(
   'The spec states none: the strategy uses its defaults.',
 );
 
-/** Mentions other values of the newest run, such as those of a proposal. */
+/** Mentions other values of the newest run, such as a proposal's. */
 async function parametersOfRun(facts: Facts): Promise<Reply> {
   const { text, citations } = await parameters.answer(facts);
   const query = { status: 'success', kind: 'backtest,paper', limit: 1 };

@@ -35,7 +35,7 @@ const LIMIT_KEYS = {
     'throttle',
     'max|maximum|limit message second',
   ],
-  max_position_pct: ['max|maximum|limit|largest position', 'position limit'],
+  max_position_pct: ['max|maximum|limit position', 'position limit'],
   max_daily_loss_pct: [
     'daily loss limit|allowed',
     'max|maximum|limit daily loss',

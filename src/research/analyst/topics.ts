@@ -52,7 +52,8 @@ export function matchTopic(
     if (keys.length === 0) return [];
     const covered = new Set(keys.flatMap(({ places }) => [...places]));
     const own = new Set(splitWords(topic.example).words.flatMap((word) => [...formsOf(word)]));
-    const isRun = (word: string): boolean => /^(?:#run|v?\d{1,4}|versions?)$/.test(word);
+    const isRun = (word: string): boolean =>
+      /^(?:#run|v|versions?)$/.test(word) || versions.includes(Number(word.replace(/^v/, '')));
     const isNamed = versions.length + ids.length <= (topic.names ?? 0);
     const left = words.filter(
       (word, i) =>

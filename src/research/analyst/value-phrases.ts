@@ -6,12 +6,13 @@ const NUMBER = '(\\$? ?-?\\d+(?:\\.\\d+)?%?)';
 const UNIT =
   '(?: (usd|dollars?|bucks|eur|days?|calendar days?|weeks?|months?|years?|bars?|trades?|times?|losses|wins))?';
 const MORE =
-  'more than|over|above|greater than|higher than|larger than|bigger than|better than|deeper than|worse than|exceed(?:s|ed|ing)?|in excess of|beyond|longer than|upwards of|>';
+  'more than|over|above|greater than|higher than|larger than|bigger than|deeper than|exceed(?:s|ed|ing)?|in excess of|beyond|longer than|upwards of|>';
 const LESS = 'less than|under|below|lower than|smaller than|fewer than|shorter than|<';
 const AT_LEAST = 'at least|no less than|not less than|a minimum of|minimum|> =|>=';
 const AT_MOST = 'at most|no more than|not more than|up to|a maximum of|< =|<=';
 const OPS: readonly (readonly [string, Condition['op']])[] = [
   [MORE, '>'],
+  ['(?:better|worse) than(?! (?:19|20)\\d\\d(?: |$))', '>'],
   [LESS, '<'],
   [AT_LEAST, '>='],
   [AT_MOST, '<='],
@@ -111,7 +112,7 @@ export const CHANGES: readonly Phrase[] = [
     value: { of: costOf(name!), value: Number(number) / (unit === '%' ? 100 : 10_000) },
   })),
   phrase(
-    `(?:(?:starting|initial|start) )?(?:cash|capital|money)${BE} \\$? ?(\\d+)(?: usd| dollars)?(?: instead)?`,
+    `(?:(?:starting|initial|start) )?(?:(?:cash|capital|money)${BE}|(?:we |it |i )?(?:start(?:ed)?|began) with) \\$? ?(\\d+)(?: usd| dollars)?(?: instead)?`,
     ([, number]) => ({
       slot: 'change',
       value: { of: 'cash', value: Number(number) },
@@ -141,6 +142,19 @@ export function paramPhrases(names: readonly string[]): Phrase[] {
 
 const escapeWords = (text: string): string => text.replaceAll(/[^\p{L}\p{N} ]/gu, '\\$&');
 const splitName = (name: string): string => name.replaceAll(/[_-]/g, ' ').toLowerCase();
+
+/**
+ * The only symbol of a bot changes nothing where it says what is traded. `The return of SPX` may mean that
+ * of the market.
+ */
+export function onlySymbolPhrases(symbol: string): Phrase[] {
+  const name = escapeWords(symbol);
+  const patterns = [
+    `(?:on|in|trading|with) (?:the )?${name}`,
+    `${name}(?= (?:trades?|positions?|bot|strategy|backtests?)( |$))`,
+  ];
+  return patterns.map((pattern) => phrase(pattern, () => ({ slot: 'filler', value: '' })));
+}
 
 export function namePhrase(name: string, reading: Reading): Phrase {
   return phrase(escapeWords(name), () => reading);

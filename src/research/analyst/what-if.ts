@@ -150,7 +150,7 @@ function slippageWith(change: CostChange, { engine }: Spec): object {
   return { bps: slippage.bps * change.factor };
 }
 
-/** Without the error of binary fractions: 0.001 × 3. */
+/** Formats a number without the error of binary fractions, as in 0.001 × 3. */
 const decimal = (value: number): string => String(Number(value.toPrecision(12)));
 
 /** @throws ServiceError `not_found` if two changes are about the same value. */
