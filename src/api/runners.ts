@@ -53,8 +53,11 @@ const timedCandle = z.tuple([z.number(), ...candle.def.items]);
 const warmUpRows = z.strictObject({ bars: z.record(symbol, z.array(timedCandle)) });
 /** Columns of a bar, and the greatest number of bars in an event; a runner sends no more. */
 const [BAR_COLUMNS, MOST_WARM_UP_BARS] = [timedCandle.def.items.length, 4000];
+/** `columns` are unpacked only in a batch of few events, see `refuseUnreadable`. */
 const warmUpColumns = z.strictObject({
-  columns: z.record(symbol, z.string().refine(isColumns)),
+  columns: z
+    .record(symbol, z.string())
+    .refine((columns) => Object.keys(columns).length === 1, 'must have one symbol'),
   timeframe: z
     .string()
     .max(8)
@@ -63,6 +66,25 @@ const warmUpColumns = z.strictObject({
   continues: z.literal(true).optional(),
 });
 const warmUpPayload = z.union([warmUpRows, warmUpColumns]);
+
+const WARM_UP_FAULT =
+  'must be bars by symbol, each with time, open, high, low, close and volume; columns must be of one symbol';
+
+/** Adds the first event whose columns cannot be unpacked. */
+function refuseUnreadable(
+  events: readonly z.infer<typeof SessionEvent>[],
+  context: z.RefinementCtx,
+): void {
+  const at = events.findIndex(
+    ({ kind, payload }) => kind === 'data.warm_up' && !isReadable(payload),
+  );
+  if (at === -1) return;
+  context.addIssue({ code: 'custom', message: WARM_UP_FAULT, path: [at, 'payload'] });
+}
+
+function isReadable({ columns = {} }: { readonly columns?: unknown }): boolean {
+  return Object.values(columns as Readonly<Record<string, string>>).every(isColumns);
+}
 
 function isColumns(text: string): boolean {
   try {
@@ -93,10 +115,7 @@ const SessionEvent = z
   })
   .refine(
     ({ kind, payload }) => kind !== 'data.warm_up' || warmUpPayload.safeParse(payload).success,
-    {
-      error: 'must be bars by symbol, each with time, open, high, low, close and volume',
-      path: ['payload'],
-    },
+    { error: WARM_UP_FAULT, path: ['payload'], abort: true },
   );
 
 const optional = z.number().optional();
@@ -141,7 +160,7 @@ const Batch = z
       .int()
       .min(1)
       .describe('Starts at 1 for each deployment. A batch that is already recorded is ignored.'),
-    events: z.array(SessionEvent).max(512),
+    events: z.array(SessionEvent).max(512, { abort: true }).superRefine(refuseUnreadable),
     made_at: z
       .int()
       .optional()

@@ -25,6 +25,7 @@ import { createBot, updateBot } from '../api/bots.ts';
 import { haltFailure } from '../api/halt-failure.ts';
 import { addDocument, DOCUMENTS_PATH } from '../api/knowledge.ts';
 import { createLease } from '../api/leases.ts';
+import { reportRunner } from '../api/runners.ts';
 import { queueShards, storeInput } from '../api/searches.ts';
 import { addConsole } from './console/console.ts';
 import { errorPage, acceptsHtml } from './console/error-page.ts';
@@ -64,7 +65,7 @@ import { addRisk } from './risk.ts';
 import { addResearch } from './research.ts';
 import { traceRequests } from './request-spans.ts';
 import { isSecure, refuseForeign } from './session-cookie.ts';
-import { addRunners } from './runners.ts';
+import { addRunners, admitRunner } from './runners.ts';
 import { addSearches } from './searches.ts';
 import { addSessionViews } from './session-views.ts';
 import { addTasks } from './tasks.ts';
@@ -146,6 +147,8 @@ export function createApp(services: Services, timeoutMs = REQUEST_TIMEOUT_MS): A
   app.on('PUT', '/bots/:bot_ref', authenticate(updateBot, services));
   app.on('PUT', '/searches/:search_id/inputs/*', authenticate(storeInput, services));
   app.on('POST', '/searches/:search_id/shards', authenticate(queueShards, services));
+  const runner = '/deployments/:deployment_id/runner';
+  app.on('POST', runner, authenticate(reportRunner, services), admitRunner(services));
   app.use(async (c, next) => {
     c.set('body', await readBody(c.req));
     await withTimeout(next(), timeoutMs);

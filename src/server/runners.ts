@@ -1,7 +1,17 @@
+import type { MiddlewareHandler } from 'hono';
 import * as api from '../api/runners.ts';
 import { RUNNER_PROTOCOL_HEADER, RUNNER_VERSION_HEADER } from '../base/runner-protocol.ts';
-import { takeReport, type Report } from '../fleet/deployments/runner-reports.ts';
-import type { App, Services } from './services.ts';
+import { requireRunner, takeReport, type Report } from '../fleet/deployments/runner-reports.ts';
+import type { App, AppEnv, Services } from './services.ts';
+
+/** Rejects a report without the token of its deployment. */
+export function admitRunner({ tasks }: Services): MiddlewareHandler<AppEnv> {
+  return async (c, next) => {
+    const { read } = tasks.storage;
+    await requireRunner(read, c.req.param('deployment_id')!, c.var.runner_token!);
+    await next();
+  };
+}
 
 export function addRunners(app: App, { tasks, production }: Services): void {
   app.openapi(api.reportRunner, async (c) => {

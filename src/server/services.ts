@@ -50,6 +50,6 @@ export interface Callers {
   device?: CheckedProof;
   /** For `new_device`, not checked yet: only the handler knows the expected key. */
   proof?: { readonly jwt: string; readonly request: ProvenRequest };
-  /** For `runner`, not checked yet: only the handler knows the deployment. */
+  /** For `runner`; `admitRunner` checks that it belongs to the deployment. */
   runner_token?: string;
 }

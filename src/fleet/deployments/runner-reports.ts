@@ -98,6 +98,13 @@ export interface RunnerInstructions {
   readonly traceparent?: string;
 }
 
+/** @throws ServiceError `not_authenticated`; `not_found` for an unknown or ended deployment */
+export async function requireRunner(db: Db, deployment_id: string, token: string): Promise<Runner> {
+  const runner = await find(db, deployment_id);
+  admit(runner, token);
+  return runner;
+}
+
 /**
  * Takes a report: renews or grants the claim, records the batch, and answers with instructions.
  *
@@ -113,14 +120,12 @@ export async function takeReport(
   program: RunnerProgram,
 ): Promise<RunnerInstructions> {
   // Checked before the write as well, so that unauthenticated requests never wait for it.
-  const known = await find(storage.read, deployment_id);
-  admit(known, token);
+  const known = await requireRunner(storage.read, deployment_id, token);
   const database_epoch = await epochOf(storage, report);
   const hold = await tradingHold(storage.read);
   const take = async (tx: Db): Promise<RunnerInstructions> => {
     const now = storage.kind === 'postgres' ? await readClock(tx) : clock();
-    const runner = await find(tx, deployment_id);
-    admit(runner, token);
+    const runner = await requireRunner(tx, deployment_id, token);
     const { task_id, bot_id } = runner;
     const halt = await findHaltInForce(tx, bot_id);
     const before = await readSession(tx, task_id);

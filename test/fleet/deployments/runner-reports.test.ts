@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { packColumns } from '../../../src/base/packed-columns.ts';
+import { packColumns, unpackColumns } from '../../../src/base/packed-columns.ts';
 import { packageVersion } from '../../../src/base/package-version.ts';
 import { RUNNER_PROTOCOL } from '../../../src/base/runner-protocol.ts';
 import { connectAsRunner } from '../../../src/client/runner.ts';
@@ -8,6 +8,8 @@ import { adoptDatabase } from '../../../src/identity/adopt.ts';
 import { ServiceError } from '../../../src/base/errors.ts';
 import { listen } from '../../server/listening.ts';
 import { batchOf, newProductionWorld, STATE, type ProductionWorld } from './world.ts';
+
+vi.mock('../../../src/base/packed-columns.ts', { spy: true });
 
 let world: ProductionWorld;
 beforeAll(async () => {
@@ -118,6 +120,35 @@ describe('the runners of a deployment', () => {
     expect(await one.report({ batch: long })).toMatchObject({ recorded: 3 });
   });
 
+  it('the runners of a deployment have columns of bars unpacked only in few events of one symbol each', async () => {
+    const { deployment_id } = await deployed('columns');
+    const one = world.instance(deployment_id);
+    await one.report();
+    const packed = packColumns(columnsOf(4000));
+    const warmUp = (columns: Record<string, string>) => ({
+      kind: 'data.warm_up',
+      occurred_at: 0,
+      payload: { columns },
+    });
+    const many = Object.fromEntries(Array.from({ length: 400 }, (_, at) => [`S${at}`, packed]));
+    vi.mocked(unpackColumns).mockClear();
+    for (const events of [
+      [warmUp(many)],
+      [warmUp({})],
+      Array.from({ length: 513 }, () => warmUp({ SPX: packed })),
+    ]) {
+      const answer = await one.send({ batch: { ...batchOf(1), events } });
+      expect(answer).toMatchObject({ status: 400, body: { code: 'invalid_request' } });
+    }
+    expect(unpackColumns).not.toHaveBeenCalled();
+    const events = [warmUp({ SPX: packed }), warmUp({ SPX: 'AAAA' }), warmUp({ SPX: packed })];
+    expect(await one.send({ batch: { ...batchOf(1), events } })).toMatchObject({
+      status: 400,
+      body: { errors: [{ pointer: '/batch/events/1/payload' }] },
+    });
+    expect(unpackColumns).toHaveBeenCalledTimes(2);
+  });
+
   it('the runners of a deployment keep their claim when they request it again, and their reported end', async () => {
     const { deployment_id } = await deployed('twice');
     const one = world.instance(deployment_id);
@@ -203,7 +234,9 @@ describe('the runners of a deployment', () => {
     }
     const path = `/deployments/${deployment_id}/runner`;
     expect(await world.send('POST', path, { body: {} })).toMatchObject({ status: 401 });
-    expect(await world.post(path, {})).toMatchObject({ status: 400 });
+    // The token is checked before the body, since checking bars takes seconds.
+    expect(await world.post(path, {})).toMatchObject({ status: 401 });
+    expect(await one.send({ status: 'unknown' as 'trading' })).toMatchObject({ status: 400 });
     expect(
       await world.instance('0198c0de-0000-7000-8000-000000000000').send({}, token),
     ).toMatchObject({
