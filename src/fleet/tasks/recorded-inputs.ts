@@ -31,7 +31,8 @@ interface InputsPage {
  * Reads the recorded inputs of a paper session in order, from archived files and the database. Each call
  * returns a page; the page after the last is empty. A call that has failed can be repeated.
  *
- * @throws ServiceError `storage_unavailable`, reason `archive_unreadable`, for a missing or altered file.
+ * @throws ServiceError `storage_unavailable`, reason `archive_unreadable`, for a file that is missing, altered or
+ *   cannot be read.
  */
 export function recordedInputs(
   db: Db,
@@ -44,14 +45,23 @@ export function recordedInputs(
   const readPage = async (): Promise<InputsPage | undefined> => {
     const part = await readNextArchived(db, bot_id, after_seq);
     if (part === undefined) return readStored(db, bot_id, { after_seq, run_id });
+    return readArchived(part);
+  };
+  const readArchived = async (part: ArchivedPart): Promise<InputsPage> => {
     const path = join(directory, part.file);
-    if (!verified.has(part.file)) await verifyFile(path, part);
-    verified.add(part.file);
     const first = Math.max(after_seq, part.first_seq - 1);
     const until_seq = Math.min(part.last_seq, first + FILE_PAGE);
     const range = { run_id, kinds: KINDS, after_seq, until_seq };
-    const inputs = inputsOf(await inTurn(() => readFileRange(path, range)));
-    return { inputs, until_seq, isLast: false };
+    try {
+      if (!verified.has(part.file)) await verifyFile(path, part);
+      verified.add(part.file);
+      const inputs = inputsOf(await inTurn(() => readFileRange(path, range)));
+      return { inputs, until_seq, isLast: false };
+    } catch (error) {
+      // Verified again by the next call, since another file may be there by then.
+      verified.delete(part.file);
+      throw error instanceof ServiceError ? error : unreadable(path, part, 'cannot be read', error);
+    }
   };
 
   return async () => {
@@ -91,15 +101,26 @@ function inputsOf(
 
 async function verifyFile(path: string, part: ArchivedPart): Promise<void> {
   const fault = await findFileFault(path, part);
-  if (fault === undefined) return;
+  if (fault !== undefined) throw unreadable(path, part, FILE_FAULTS[fault]);
+}
+
+/** @param fault predicate about the file */
+function unreadable(
+  path: string,
+  part: ArchivedPart,
+  fault: string,
+  cause?: unknown,
+): ServiceError {
   const events = `events ${part.first_seq} to ${part.last_seq} of bot ${part.bot_id}`;
-  throw new ServiceError(
+  const why = cause instanceof Error ? `: ${cause.message}` : '';
+  return new ServiceError(
     'storage_unavailable',
-    `${path} with ${events} ${FILE_FAULTS[fault]}, so that a session cannot resume`,
+    `a session cannot resume, because ${path} with ${events} ${fault}${why}`,
     {
       reason: 'archive_unreadable',
       remedy:
         'Make the directory of archives available to this process (setting event_archive_dir), or copy the file from a backup. The session waits until then.',
+      cause,
     },
   );
 }

@@ -1,8 +1,9 @@
-import { mkdtemp, rename, rm } from 'node:fs/promises';
+import { mkdir, mkdtemp, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import { createLog } from '../../../src/base/log.ts';
 import type { Summary } from '../../../src/backtest/summary.ts';
+import { readNextArchived } from '../../../src/events/archive/archived-events.ts';
 import { readEvents } from '../../../src/events/read-events.ts';
 import type { Archive } from '../../../src/fleet/archive/archive-bot.ts';
 import { verifyBot } from '../../../src/fleet/archive/verify-archive.ts';
@@ -194,6 +195,29 @@ describe.each(mainlyOn('sqlite'))(
       await archiveAll(bot_id);
       expect(await claim(1)).toEqual([]);
       expect(await claim(2)).toMatchObject([{ task_id }]);
+    });
+
+    test('waits for a file that cannot be read, and then reads it', async () => {
+      const { bot_id, task_id } = await start('unreadable', { speed: PACED });
+      const runner = run();
+      await waitFor(task_id, 30);
+      await runner.stop();
+      await archiveAll(bot_id);
+      const { first_seq } = await readSession(storage.read, task_id);
+      const session = { bot_id, task_id, after_seq: first_seq - 1 };
+      const read = recordedInputs(storage.read, archive.directory, session);
+      const { file } = (await readNextArchived(storage.read, bot_id, session.after_seq))!;
+      const path = join(archive.directory, file);
+      await rename(path, `${path}-away`);
+      await mkdir(path);
+      await expect(read()).rejects.toMatchObject({
+        code: 'storage_unavailable',
+        reason: 'archive_unreadable',
+        message: expect.stringContaining('cannot be read: EISDIR') as string,
+      });
+      await rm(path, { recursive: true });
+      await rename(`${path}-away`, path);
+      expect((await read()).length).toBeGreaterThanOrEqual(30);
     });
 
     test('has all inputs in order, whenever they are archived or restored', async () => {
