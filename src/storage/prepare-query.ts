@@ -59,24 +59,41 @@ function prepare<Values extends object, Row>(
   build: (db: Db, values: Values) => Compilable<Row>,
 ): (db: Db, values: Values) => Result<Row> | Promise<Result<Row>> {
   /** By database, since the SQL depends on the dialect. */
-  const built = new WeakMap<DialectAdapter, CompiledQuery<Row>>();
+  const built = new WeakMap<DialectAdapter, Built<Row>>();
   return (db, values) => {
     const { adapter } = db.getExecutor();
-    let query = built.get(adapter);
-    if (query === undefined) {
+    let one = built.get(adapter);
+    if (one === undefined) {
       const names = Object.keys(values).map((name) => [name, new Parameter(name)]);
-      query = build(db, Object.fromEntries(names) as Values).compile();
-      built.set(adapter, query);
+      const query = build(db, Object.fromEntries(names) as Values).compile();
+      one = { query, takesList: Array.isArray(values) && takesInOrder(query, values) };
+      built.set(adapter, one);
     }
-    const parameters = query.parameters.map((parameter) =>
-      parameter instanceof Parameter ? values[parameter.name as keyof Values] : parameter,
-    );
+    const { query } = one;
+    const parameters = one.takesList
+      ? (values as unknown as readonly unknown[])
+      : query.parameters.map((parameter) =>
+          parameter instanceof Parameter ? values[parameter.name as keyof Values] : parameter,
+        );
     const run = synchronousRunners.get(adapter);
     if (run === undefined) return executeOnConnection(db, { ...query, parameters });
     const { sql } = query;
     const execute = (): Result<Row> => run(sql, parameters) as Result<Row>;
     return db.isTransaction ? execute() : readSynchronously(execute);
   };
+}
+
+interface Built<Row> {
+  readonly query: CompiledQuery<Row>;
+  /** Whether its parameters are exactly the values, a list, in their order. */
+  readonly takesList: boolean;
+}
+
+function takesInOrder({ parameters }: CompiledQuery, values: readonly unknown[]): boolean {
+  return (
+    parameters.length === values.length &&
+    parameters.every((one, i) => one instanceof Parameter && one.name === String(i))
+  );
 }
 
 async function executeOnConnection<Row>(db: Db, query: CompiledQuery<Row>): Promise<Result<Row>> {
