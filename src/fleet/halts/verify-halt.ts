@@ -97,7 +97,8 @@ async function readEndedPage(db: Db, halt_id: string, after: string) {
         join
           .onRef('event.bot_id', '=', 'deployment.bot_id')
           .onRef('event.seq', '>=', 'halted.first_seq')
-          .onRef('event.seq', '<=', 'halted.last_seq'),
+          .onRef('event.seq', '<=', 'halted.last_seq')
+          .on('event.kind', 'in', ['run.ended', 'order.canceled']),
       )
       .selectAll('event')
       .execute(),
@@ -159,15 +160,14 @@ async function verifyActive(
 
 /** Ends and cancellations in the log, from events with a correct hash. */
 function readLoggedEnds(events: readonly BotEventsTable[]): ReadonlySet<string> {
-  return new Set(
-    events.flatMap((event) => {
-      const { run_id, kind, seq, payload, hash } = event;
-      if (hashOf(event) !== hash) return [];
-      if (kind === 'run.ended') return [`${run_id} ${kind} ${seq}`];
-      if (kind !== 'order.canceled') return [];
-      return [`${run_id} ${kind} ${(JSON.parse(payload) as HaltedOrder).order}`];
-    }),
-  );
+  const logged = new Set<string>();
+  for (const event of events) {
+    const { run_id, kind, seq, payload, hash } = event;
+    if (hashOf(event) !== hash) continue;
+    const ended = kind === 'run.ended' ? seq : (JSON.parse(payload) as HaltedOrder).order;
+    logged.add(`${run_id} ${kind} ${ended}`);
+  }
+  return logged;
 }
 
 function ordersOf(text: string | null): readonly HaltedOrder[] {
