@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { sql, type DialectAdapter } from 'kysely';
 import { prepareBatchQuery } from '../storage/prepare-batch-query.ts';
 import { prepareChange } from '../storage/prepare-query.ts';
-import { prepareRowsQuery } from '../storage/prepare-rows-query.ts';
+import { prepareInsert, prepareRowsQuery, type ColumnType } from '../storage/prepare-rows-query.ts';
 import type { BotEventsTable, Db } from '../storage/tables.ts';
 import {
   CLOCK_SET_BACK,
@@ -92,8 +92,11 @@ export interface LogEntries {
   readonly events: readonly NewEvent[];
 }
 
+/** In a write of many rows, the database inserts these while the next ones are built. */
+const ROWS_PER_INSERT = 512;
+
 /**
- * Does what `appendEvents` does, for many bots with a constant number of statements.
+ * Does what `appendEvents` does, for many bots with few statements.
  *
  * @param logs each with at least one event.
  * @returns the last event of each log, in the order of `logs`.
@@ -107,23 +110,37 @@ export async function appendToMany(
   const bots = [...new Set(logs.map(({ bot_id }) => bot_id))];
   const before = new Map((await readHeads(tx, bots)).map((head) => [head.bot_id, head]));
   const heads = new Map<string, TimedHead>(before);
-  const rows: BotEventsTable[] = [];
-  const ends = logs.map(({ bot_id, events }) => {
-    const last = heads.get(bot_id);
-    if (last === undefined) throw unknownBot(bot_id);
-    const added = buildRows(bot_id, last, now, events);
+  const unknown = bots.find((bot_id) => !heads.has(bot_id));
+  if (unknown !== undefined) throw unknownBot(unknown);
+  const inserts: Promise<unknown>[] = [];
+  let rows: BotEventsTable[] = [];
+  const insertBuilt = (): void => {
+    const insert = insertMany(tx, rows);
+    // It is awaited later, and must not be reported as unhandled before.
+    insert.catch(() => {});
+    inserts.push(insert);
+    notifyOfClock(rows);
+    rows = [];
+  };
+  const ends: ChainHead[] = [];
+  for (const { bot_id, events } of logs) {
+    const added = buildRows(bot_id, heads.get(bot_id)!, now, events);
     for (const row of added.rows) rows.push(row);
     heads.set(bot_id, added.head);
-    return { seq: added.head.seq, hash: added.head.hash };
-  });
+    ends.push({ seq: added.head.seq, hash: added.head.hash });
+    if (rows.length < ROWS_PER_INSERT) continue;
+    insertBuilt();
+    // At most two inserts wait, and PostgreSQL runs one while the next rows are built.
+    await inserts.at(-2);
+  }
+  insertBuilt();
   await Promise.all([
-    insertRows(tx, rows),
+    ...inserts,
     updateHeads(
       tx,
       bots.map((bot_id) => ({ bot_id, ...heads.get(bot_id)! })),
     ),
   ]);
-  notifyOfClock(rows);
   const cached = cachedHeads(tx);
   for (const [bot_id, head] of heads) {
     cached.set(bot_id, head);
@@ -268,20 +285,24 @@ function eventIdsAt(now: number): () => string {
   return () => start + randomUUID().slice(start.length);
 }
 
-const COLUMNS = [
-  'bot_id',
-  'seq',
-  'event_id',
-  'version',
-  'run_id',
-  'kind',
-  'occurred_at',
-  'recorded_at',
-  'causation_id',
-  'payload',
-  'prev_hash',
-  'hash',
-] as const satisfies readonly (keyof BotEventsTable)[];
+const COLUMN_TYPES = {
+  bot_id: 'text',
+  seq: 'bigint',
+  event_id: 'text',
+  version: 'bigint',
+  run_id: 'text',
+  kind: 'text',
+  occurred_at: 'bigint',
+  recorded_at: 'bigint',
+  causation_id: 'text',
+  payload: 'text',
+  prev_hash: 'text',
+  hash: 'text',
+} as const satisfies Readonly<Record<keyof BotEventsTable, ColumnType>>;
+
+const insertMany = prepareInsert('bot_events', COLUMN_TYPES);
+
+const COLUMNS = Object.keys(COLUMN_TYPES) as (keyof BotEventsTable)[];
 
 const insertValues = prepareBatchQuery(COLUMNS.length, (db, rows) =>
   db

@@ -58,25 +58,24 @@ export async function endPaperSessions(
     ];
     return { bot_id, events: events.map((event) => ({ ...event, version, run_id })) };
   });
-  const ends = await appendToMany(tx, now, logs);
-  await Promise.all([
+  const states = closed.flatMap(({ deployment: { task_id }, state }) =>
+    state ? [{ task_id, state: JSON.stringify(state), recorded_at: now }] : [],
+  );
+  // PostgreSQL runs these updates while this process builds the events.
+  const [ends] = await Promise.all([
+    appendToMany(tx, now, logs),
     endTasks(tx, now, deployments),
-    insertEvidence(
-      tx,
-      closed.map(({ deployment: { deployment_id }, orders }, i) => {
-        const { seq } = ends[i]!;
-        const first = seq - logs[i]!.events.length + 1;
-        const text = orders && JSON.stringify(orders);
-        return { halt_id, deployment_id, orders: text, first_seq: first, last_seq: seq };
-      }),
-    ),
-    updateStates(
-      tx,
-      closed.flatMap(({ deployment: { task_id }, state }) =>
-        state ? [{ task_id, state: JSON.stringify(state), recorded_at: now }] : [],
-      ),
-    ),
+    updateStates(tx, states),
   ]);
+  await insertEvidence(
+    tx,
+    closed.map(({ deployment: { deployment_id }, orders }, i) => {
+      const { seq } = ends[i]!;
+      const first = seq - logs[i]!.events.length + 1;
+      const text = orders && JSON.stringify(orders);
+      return { halt_id, deployment_id, orders: text, first_seq: first, last_seq: seq };
+    }),
+  );
   return { task_ids: deployments.map(({ task_id }) => task_id), last };
 }
 
