@@ -34,8 +34,9 @@ export function prepareBatchQuery<Row>(
     while (done < items.length) {
       const power = Math.min(Math.floor(Math.log2(items.length - done)), SIZES - 1);
       const values: unknown[] = [];
-      for (const end = done + 2 ** power; done < end; done += 1)
+      for (const end = done + 2 ** power; done < end; done += 1) {
         for (const value of items[done]!) values.push(value);
+      }
       batches.push(queries[power]!(db, values));
     }
     return (await Promise.all(batches)).flat();
