@@ -4,9 +4,9 @@ import { execute, type ExecuteOptions } from '../execute.ts';
 import type { BacktestJob } from '../job.ts';
 import type { Search } from '../search/plan-search.ts';
 
-/** Why a test window is flat: no trial of its training could be chosen, or the chosen one failed. */
+/** Why no trial of a training window could be chosen, so that its test window is flat. */
 export interface FlatReason {
-  readonly reason: 'constraints_not_met' | 'all_trials_failed' | 'test_failed';
+  readonly reason: 'constraints_not_met' | 'all_trials_failed';
   readonly detail: string;
 }
 

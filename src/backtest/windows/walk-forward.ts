@@ -2,6 +2,7 @@ import { join } from 'node:path';
 import { ServiceError } from '../../base/errors.ts';
 import type { RunResult } from '../../engine/run-result.ts';
 import { mergeTimes } from '../../engine/steps.ts';
+import { formatTime } from '../../market/bar-time.ts';
 import type { Execute } from '../execute.ts';
 import { executorOf } from '../executor-of.ts';
 import type { BacktestJob } from '../job.ts';
@@ -60,7 +61,7 @@ export interface WalkedWindow extends TrainTest {
   readonly trials: WindowTrials;
   /** Best trial in training; undefined if no trial could be chosen. */
   readonly best: Pick<RankedTrial, 'params' | 'metrics'> | undefined;
-  /** Present if no trial could be chosen, or if its run over the test window failed. */
+  /** Present if no trial could be chosen. */
   readonly flat: FlatReason | undefined;
   readonly profiles: Profiles;
   /** Run over the test window with the parameters of the best trial, or without a position. */
@@ -85,11 +86,12 @@ export interface WalkForward {
  * Chooses parameters in each training window, and runs them over the test window that follows it. Each
  * test begins without a position, with the cash with which the one before it ended, and closes its
  * positions at its last closes. Its indicators see all bars before it. A test window is flat if no trial of
- * its training meets the conditions, if all fail, or if the chosen one fails in the test.
+ * its training meets the conditions, or if all fail.
  *
  * @param job with the outputs of its models
- * @throws ServiceError `usage` for windows or parameters that do not fit the job, `strategy_failed` if
- *   every window fails; otherwise as `runSearch`
+ * @throws ServiceError `usage` for windows or parameters that do not fit the job, `strategy_failed` or
+ *   `strategy_timeout` if a chosen trial fails in its test, `strategy_failed` if all trials of all windows
+ *   fail; otherwise as `runSearch`
  */
 export function walkForward(
   job: BacktestJob,
@@ -160,19 +162,18 @@ interface TestedWindow {
 
 /**
  * Runs the best trial of a search over the test window, and counts the run. The window is flat without
- * such a trial, and if the run fails.
+ * such a trial.
  */
 async function testWindow(
   search: Search,
   { testing, cash, conventions, run }: TestedWindow,
   { timeoutMs, signal, count }: WalkForwardOptions,
 ): Promise<Pick<WalkedWindow, 'result' | 'outOfSample' | 'flat'>> {
-  const runWithout = async (flat: FlatReason) => {
-    const result = await runFlat(testing, cash, { timeoutMs, signal });
-    return { result, outOfSample: metricsOf(result, conventions), flat };
-  };
   const best = search.results.best(search.goal);
-  if (best === undefined) return runWithout(flatReasonOf(search));
+  if (best === undefined) {
+    const result = await runFlat(testing, cash, { timeoutMs, signal });
+    return { result, outOfSample: metricsOf(result, conventions), flat: flatReasonOf(search) };
+  }
   const { params } = best;
   const { instruments, signals, config, strategy } = testing;
   const setup = { instruments, signals, strategy, params };
@@ -183,7 +184,7 @@ async function testWindow(
   } catch (error) {
     if (signal?.aborted || !isFailure(error)) throw error;
     count?.(testing, [{ params, sharpe: null }]);
-    return runWithout({ reason: 'test_failed', detail: `the test failed: ${error.message}` });
+    throw failedTest(error, testing, params);
   }
   const outOfSample = metricsOf(result, conventions);
   count?.(testing, [{ params, sharpe: outOfSample.sharpe }]);
@@ -195,6 +196,25 @@ function isFailure(error: unknown): error is ServiceError {
   return (
     error instanceof ServiceError &&
     (error.code === 'strategy_failed' || error.code === 'strategy_timeout')
+  );
+}
+
+/** Without the rest of the test, the analysis would contain a loss only in part. */
+function failedTest(
+  error: ServiceError,
+  testing: BacktestJob,
+  params: RankedTrial['params'],
+): ServiceError {
+  const times = timesOf(testing);
+  const window = `${formatTime(times[0]!)} to ${formatTime(times.at(-1)!)}`;
+  const chosen = Object.entries(params).map(([name, value]) => `${name}=${String(value)}`);
+  return new ServiceError(
+    error.code,
+    `the test from ${window} with ${chosen.join(' ')} failed: ${error.message}`,
+    {
+      remedy: error.remedy ?? 'Correct the strategy, or exclude these parameters.',
+      cause: error.cause,
+    },
   );
 }
 

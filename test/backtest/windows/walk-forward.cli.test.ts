@@ -323,28 +323,24 @@ test('an analysis whose trials all fail is an error that names the first reason'
   expect(stderr).toMatch(/in every window, all trials failed; the first error is: .*no such day/);
 });
 
-test('a window whose chosen trial fails in the test is flat, and its run counts', async () => {
+test('an analysis ends with an error if its chosen trial fails in a test, and that run counts', async () => {
   const file = ownBot(
     'late',
     `if (instruments[0].time > ${Date.UTC(2003, 1, 1)}) throw new Error('a day too far');
       if (instruments[0].count === 2) broker.target(instruments[0], 1);`,
   );
   const out = ['--out', join(directory, 'late')];
+  const env = { SERVICE_LOCAL_HOME: join(directory, 'late-home') };
   const words = ['backtest', 'walk-forward', file, '-p', 'day=1', ...SPANS, ...out];
-  const { windows, equity, deflated_sharpe } = await json<WalkForwardDocument>(...words);
-  expect(windows.map(({ flat }) => flat?.reason)).toEqual([
-    undefined,
-    'test_failed',
-    'all_trials_failed',
-  ]);
-  expect(windows[1]).toMatchObject({
-    params: { day: 1 },
-    flat: { detail: expect.stringMatching(/^the test failed: .*a day too far/) },
-    out_of_sample: { trades: 0, total_return: 0 },
-  });
-  expect(equity.end).toBe(windows[0]!.out_of_sample.end_equity);
-  // A trial and its test in the first two windows, a trial in the third, and the joined run.
-  expect(deflated_sharpe).toMatchObject({ trials: 2 + 2 + 1 + 1 });
+  const { code, stderr } = await inProcess(words, { env });
+  expect(code).toBe(1);
+  expect(stderr).toMatch(
+    /the test from 2003-01-08 to 2004-01-07 with day=1 failed: .*a day too far/,
+  );
+  const { code: listed, stdout } = await inProcess(['runs', 'trials', '--json'], { env });
+  expect(listed).toBe(0);
+  // A trial and its test in each of the first two windows; the second test failed.
+  expect(JSON.parse(stdout)).toMatchObject({ groups: [{ trials: 4 }] });
 });
 
 test.each([
