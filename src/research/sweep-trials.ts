@@ -42,6 +42,13 @@ export function combinationsOf(grid: Grid, sample: Sample | undefined): Params[]
       },
     );
   }
+  if (sample !== undefined && count > MOST_SAMPLED) {
+    throw new ServiceError(
+      'invalid_request',
+      `the grid has ${count} combinations, but a sample can be drawn from at most ${MOST_SAMPLED}`,
+      { reason: 'too_many_combinations', remedy: 'Give fewer values for some parameters.' },
+    );
+  }
   return placesOf(count, sample).map((place) => {
     let rest = place;
     const chosen = axes.toReversed().map(([name, all]) => {
@@ -52,6 +59,9 @@ export function combinationsOf(grid: Grid, sample: Sample | undefined): Params[]
     return Object.fromEntries(chosen.toReversed());
   });
 }
+
+/** From more combinations, the remainder of a 48-bit number would not draw all equally often. */
+const MOST_SAMPLED = 2 ** 32;
 
 /** Places in a grid in ascending order: all of them without a sample, or if it is as large as the grid. */
 function placesOf(count: number, sample: Sample | undefined): number[] {
