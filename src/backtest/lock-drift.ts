@@ -15,6 +15,7 @@ export function driftOf(before: Lock, after: Lock): string[] {
   }
   lines.push(...changes('data of', before.data, after.data));
   lines.push(...changes('bars before the run of', before.warm_up ?? {}, after.warm_up ?? {}));
+  if (before.benchmark !== after.benchmark) lines.push('the bars of the benchmark changed');
   lines.push(...changes('model', before.models?.files ?? {}, after.models?.files ?? {}));
   const [computed, computes] = [before.models?.runtime, after.models?.runtime];
   if (computed !== computes && computed !== undefined && computes !== undefined) {

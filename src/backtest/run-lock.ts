@@ -4,7 +4,8 @@ import type { Lock } from './summary.ts';
 
 /** Creates a lock with the digest of its parts, except `trials`, which decides no event. */
 export function lockOf(parts: Omit<Lock, 'digest'>): Lock {
-  const { spec, engine, seed, strategy, data, warm_up = {}, models, outside = [], trials } = parts;
+  const { spec, engine, seed, strategy, data, warm_up = {}, benchmark } = parts;
+  const { models, outside = [], trials } = parts;
   const rest = {
     spec,
     engine,
@@ -13,6 +14,7 @@ export function lockOf(parts: Omit<Lock, 'digest'>): Lock {
     data,
     // Set only if not empty, so that locks from earlier versions keep their digests.
     ...(Object.keys(warm_up).length > 0 && { warm_up }),
+    ...(benchmark !== undefined && { benchmark }),
     ...(models && { models }),
     ...(outside.length > 0 && { outside }),
   };

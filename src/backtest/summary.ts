@@ -109,6 +109,8 @@ export interface Lock {
    * did.
    */
   readonly warm_up?: Readonly<Record<string, string>> | undefined;
+  /** `barsDigest` of the benchmark that the spec names. Absent if it names none. */
+  readonly benchmark?: string | undefined;
   /** Absent where the spec has no models. */
   readonly models?: ModelsLock | undefined;
   /**

@@ -44,7 +44,7 @@ async function eventsOf(
   ignoresWakeOn: boolean,
   { catalogueDir, timeoutMs, signal }: WakeCheckOptions,
 ): Promise<OrderEvent[]> {
-  const { job } = await prepare(bot, { catalogueDir, assertions: [] });
+  const { job } = await prepare(bot, { catalogueDir, assertions: [], benchmark: false });
   const { instruments, strategy, params, config } = job;
   const signals = await signalsOver(bot.models, instruments, signal);
   const setup = { instruments, strategy, params, config, signals, ignoresWakeOn };

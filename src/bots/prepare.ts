@@ -28,8 +28,8 @@ export interface PrepareOptions {
   readonly catalogueDir: string;
   /** Gates that apply in addition to the spec's. */
   readonly assertions: readonly RunAssertion[];
-  /** Series to compare the run with, instead of the one that the spec names. */
-  readonly benchmark?: NamedBenchmark | undefined;
+  /** Series to compare the run with, instead of the one that the spec names; false for none. */
+  readonly benchmark?: NamedBenchmark | false | undefined;
   /** Includes the period of `data.holdout` in the run. */
   readonly opensHoldout?: boolean | undefined;
   /** Replaces reading from disk, so that runs can share data. */
@@ -49,15 +49,14 @@ export interface Prepared {
  */
 export async function prepare(bot: Bot, options: PrepareOptions): Promise<Prepared> {
   const { job, notes } = await prepareRun(bot, options);
-  const { benchmark } = bot.spec.spec.data;
-  const own =
-    benchmark === undefined
-      ? undefined
-      : { name: benchmark, directory: dirname(resolve(bot.file)) };
-  const named = options.benchmark ?? own;
-  if (named === undefined) return { job, notes };
-  const series = await loadBenchmark(bot, job.instruments, named, options);
-  return { job: { ...job, benchmark: series }, notes };
+  const { benchmark: name } = bot.spec.spec.data;
+  const { benchmark: given = name && { name, directory: dirname(resolve(bot.file)) } } = options;
+  if (!given) return { job, notes };
+  const benchmark = await loadBenchmark(bot, job.instruments, given, options);
+  // The lock covers what the spec names, not options of one run.
+  const isOwn = options.benchmark === undefined;
+  const lock = isOwn ? lockOf({ ...job.lock, benchmark: benchmark.digest }) : job.lock;
+  return { job: { ...job, benchmark, lock }, notes };
 }
 
 async function prepareRun(bot: Bot, options: PrepareOptions): Promise<Prepared> {

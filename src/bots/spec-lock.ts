@@ -29,6 +29,7 @@ const lockSchema = z.strictObject({
   strategy: z.union([z.string(), z.record(z.string(), sha256)]),
   data: z.record(z.string(), sha256),
   warm_up: z.record(z.string(), sha256).optional(),
+  benchmark: sha256.optional(),
   models: z.strictObject({ runtime: z.string(), files: z.record(z.string(), sha256) }).optional(),
   outside: z.array(z.string()).optional(),
   trials: z

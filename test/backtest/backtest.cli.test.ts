@@ -276,6 +276,20 @@ describe('gates', () => {
 });
 
 describe('a lock', () => {
+  test('holds until the bars of the benchmark change that the spec names', async () => {
+    const benchmark = join(directory, 'benchmark.csv');
+    const text = readFileSync(SP500, 'utf8');
+    writeFileSync(benchmark, text);
+    const data = `${SP500}, benchmark: ${benchmark}`;
+    const file = bot('compared', { data });
+    expect((await backtest(file, '--write-lock')).code).toBe(0);
+    expect((await backtest(file, '--verify-lock')).code).toBe(0);
+    writeFileSync(benchmark, text.replace('1455.219971,1455.219971', '1455.5,1455.5'));
+    expect((await failing(file, '--verify-lock')).message).toContain(
+      'the bars of the benchmark changed',
+    );
+  });
+
   test('holds until spec, strategy, data or parameters change', async () => {
     const data = join(directory, 'locked.csv');
     writeFileSync(data, readFileSync(SP500));

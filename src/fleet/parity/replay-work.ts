@@ -138,7 +138,9 @@ export async function compareSession(
   return withBot(work, subject, signal, async (run) => {
     let { instruments } = recorded;
     if (catalogueDir !== null) {
-      ({ instruments } = (await prepare(run.bot, { catalogueDir, assertions: [] })).job);
+      ({ instruments } = (
+        await prepare(run.bot, { catalogueDir, assertions: [], benchmark: false })
+      ).job);
     }
     const backtest = await again(run, untilEnd(recorded, instruments), {
       ...work,

@@ -113,7 +113,7 @@ export async function openFeed(
   const { universe, data } = bot.spec.spec;
   const timeframe = parseTimeframe(data.timeframe);
   if (exchange === undefined) {
-    const { job, notes } = await prepare(bot, { catalogueDir, assertions: [] });
+    const { job, notes } = await prepare(bot, { catalogueDir, assertions: [], benchmark: false });
     const feed = replaySessionFeed(job, timeframe, notes, speed);
     return { items: (after, signal) => feed.items(after, signal), close: async () => {} };
   }

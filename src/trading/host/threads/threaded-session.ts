@@ -174,7 +174,12 @@ async function openFeed(
   const { universe, data } = bot.spec.spec;
   const timeframe = parseTimeframe(data.timeframe);
   if (live === undefined) {
-    const { job, notes } = await prepare(bot, { catalogueDir, assertions: [], load: ports.load });
+    const { job, notes } = await prepare(bot, {
+      catalogueDir,
+      assertions: [],
+      benchmark: false,
+      load: ports.load,
+    });
     return replaySessionFeed(job, timeframe, notes, speed);
   }
   const { exchange } = live;
