@@ -55,7 +55,7 @@ export async function* liveFeed(options: LiveOptions): AsyncGenerator<FeedItem, 
       for (const item of live.assembler.take()) {
         if (isCold && item.kind === 'data.bars') {
           isCold = false;
-          yield* warmUpItems(await historyBefore(item.step.time, options));
+          yield* await itemsBefore(item.step.time, options);
         }
         yield item;
       }
@@ -67,10 +67,28 @@ export async function* liveFeed(options: LiveOptions): AsyncGenerator<FeedItem, 
   }
 }
 
+/**
+ * The bars before a step. An item without bars replaces those that an earlier start recorded before it
+ * was killed, because they may be too old for indicators now.
+ */
+async function itemsBefore(before: number, options: LiveOptions): Promise<readonly FeedItem[]> {
+  const { warmUp: wanted } = options;
+  if (wanted === undefined || !wantsBars(wanted)) return [];
+  const items = [...warmUpItems(await historyBefore(before, wanted, options))];
+  return items.length > 0 ? items : [{ kind: 'data.warm_up', bars: {} }];
+}
+
+function wantsBars({ bars, longer }: WarmUpRequest): boolean {
+  return bars > 0 || Object.keys(longer).length > 0;
+}
+
 /** The bars before a step; none if they cannot be fetched, so that the session starts without them. */
-async function historyBefore(before: number, options: LiveOptions): Promise<EngineInstrument[]> {
-  const { exchange, symbols, timeframe, warmUp: wanted, onTrouble } = options;
-  if (wanted === undefined) return [];
+async function historyBefore(
+  before: number,
+  wanted: WarmUpRequest,
+  options: LiveOptions,
+): Promise<EngineInstrument[]> {
+  const { exchange, symbols, timeframe, onTrouble } = options;
   try {
     return await fetchHistory({ exchange, symbols, timeframe, wanted, before });
   } catch (error) {

@@ -286,6 +286,8 @@ describe('liveFeed', () => {
     const next = await feed({ warmUp: { bars: 3, longer: {} } });
     await market.stream(BTC, at(0), bar(0));
     await market.stream(BTC, at(1), bar(1));
+    // Replaces bars that a start before this one recorded.
+    expect(await next()).toEqual({ kind: 'data.warm_up', bars: {} });
     expect(await next()).toEqual(step(0));
     expect(troubles).toEqual([expect.stringContaining('indicators start without history: ')]);
   });

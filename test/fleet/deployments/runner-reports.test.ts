@@ -115,7 +115,8 @@ describe('the runners of a deployment', () => {
       ...batchOf(3),
       events: Array.from({ length: 512 }, () => batchOf(3).events[1]!)
         .with(0, rows)
-        .with(1, longer),
+        .with(1, longer)
+        .with(2, warmUpOf({ columns: {} })),
     };
     expect(await one.report({ batch: long })).toMatchObject({ recorded: 3 });
   });

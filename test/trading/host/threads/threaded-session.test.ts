@@ -1,8 +1,14 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
+import { MessageChannel, type MessagePort } from 'node:worker_threads';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest';
+import { DAY } from '../../../../src/base/durations.ts';
 import type { SessionState } from '../../../../src/events/session-state.ts';
+import { barsFromRows } from '../../../../src/market/bars.ts';
 import { loadDataset } from '../../../../src/market/load-dataset.ts';
+import { parseTimeframe } from '../../../../src/market/timeframe.ts';
+import { liveFeed } from '../../../../src/trading/live-feed.ts';
+import type { ExchangeBar } from '../../../../src/trading/venues/market-data.ts';
 import type { SessionWork } from '../../../../src/trading/host/threads/session-work.ts';
 import {
   runSession,
@@ -10,6 +16,7 @@ import {
 } from '../../../../src/trading/host/threads/threaded-session.ts';
 import {
   INPUT_KINDS,
+  inputEvent,
   parseInput,
   type SessionEvent,
 } from '../../../../src/trading/session-events.ts';
@@ -52,12 +59,13 @@ function run(
   onWrite: (when: 'before' | 'after') => void,
   stop = new AbortController().signal,
   document: SessionWork['document'] = DOCUMENT,
+  live?: Parameters<typeof runSession>[1]['live'],
 ) {
   const work: SessionWork = {
     runId: 'crash',
     document,
     // A finite speed writes a batch for each step.
-    input: { speed: 1e12, to: '2000-01-21' },
+    input: live ? { speed: 1, live: { exchange: 'x' } } : { speed: 1e12, to: '2000-01-21' },
     recorded: { state: disk.state, batches: disk.batches },
     catalogueDir,
     timeoutMs: Infinity,
@@ -80,7 +88,7 @@ function run(
     inputs: inputs(),
     readSupervision: async () => ({ thresholds: {}, permits: [], latches_lifted: 0 }),
     load: (options) => (dataset ??= loadDataset(options)),
-    live: () => Promise.reject(new Error('no live bars')),
+    live: live ?? (() => Promise.reject(new Error('no live bars'))),
     record,
     stop,
     gone: new AbortController().signal,
@@ -145,4 +153,63 @@ test('a session whose account is lost ends at once, and writes that only once', 
   };
   await run(disk, note, new AbortController().signal, { ...DOCUMENT, spec });
   expect(written.filter((status) => status !== 'running')).toEqual(['ruined']);
+});
+
+/** A port with live bars of an exchange that streams daily bars with these closes, but returns no past ones. */
+function portOf(closes: readonly number[]): MessagePort {
+  const { port1, port2 } = new MessageChannel();
+  const closed = new AbortController();
+  const bars: ExchangeBar[] = closes.map((close, day) => ({
+    time: Date.UTC(2026, 0, 5) + day * DAY,
+    open: close,
+    high: close,
+    low: close,
+    close,
+    volume: 1,
+  }));
+  const exchange = {
+    check: async () => {},
+    checkHistory: async () => {},
+    offers: () => true,
+    pageSize: 1000,
+    watch: async () => [bars.shift() ?? (await new Promise<never>(() => {}))],
+    history: () => Promise.reject(new Error('the exchange does not answer')),
+    time: async () => undefined,
+    drop() {},
+    close: async () => {},
+  };
+  port1.on('close', () => closed.abort());
+  port1.once('message', async (after: number | undefined) => {
+    const options = { exchange, symbols: ['SPX'], timeframe: parseTimeframe('1d'), after };
+    const warmUp = { bars: 4, longer: {} };
+    const items = liveFeed({ ...options, warmUp, signal: closed.signal });
+    try {
+      for await (const item of items) port1.postMessage({ item });
+    } catch (error) {
+      if (!closed.signal.aborted) throw error;
+    }
+  });
+  return port2;
+}
+
+test('a session killed within the bars before its first step does not trade by them if they cannot be fetched again', async () => {
+  const old = [9, 8, 7, 6].map((price, day) => {
+    return [Date.UTC(2025, 5, 1) + day * DAY, price, price, price, price, 1] as const;
+  });
+  const part = { kind: 'data.warm_up', bars: { SPX: barsFromRows(old) } } as const;
+  const disk = { ...newDisk(), events: [inputEvent(part, 0)] };
+  const stop = new AbortController();
+  const count = (): number => disk.events.filter(({ kind }) => kind === 'data.bars').length;
+  const stopLater = (): void => {
+    if (count() === 3) stop.abort();
+  };
+  await run(disk, stopLater, stop.signal, DOCUMENT, async () => portOf([50, 60, 70, 80]));
+  expect(disk.events.slice(1).map(({ kind }) => kind)).toEqual([
+    'data.warm_up',
+    'data.bars',
+    'data.bars',
+    'data.bars',
+  ]);
+  expect(disk.events[1]!.payload).toEqual({ columns: {} });
+  expect(disk.state.working).toEqual([]);
 });
