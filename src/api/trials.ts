@@ -89,12 +89,15 @@ export const TRIALS_UPLOAD = /^POST \/trials$/;
 /** Most trials in one request, and so in one entry. */
 export const MOST_TRIALS = 10_000;
 
+/** Longer than any bar; larger numbers would overflow sums of times. */
+const MOST_BAR_MS = 100 * 366 * 86_400_000;
+
 const NewTrials = z
   .strictObject({
     lock: sha256.describe('Digest of everything that decides the trials but their parameters.'),
     family: text(200).describe('Name that the strategy declares.'),
     symbols: z.array(text(200)).min(1).max(5000),
-    bar_ms: z.number().positive().describe('Length of a bar in milliseconds.'),
+    bar_ms: z.int().min(1).max(MOST_BAR_MS).describe('Length of a bar in milliseconds.'),
     from: time.describe('First bar.'),
     to: time.describe('Last bar.'),
     trials: z
@@ -102,6 +105,10 @@ const NewTrials = z
       .min(1)
       .max(Math.ceil((MOST_TRIALS * 16) / 3) * 4)
       .describe(PACKED),
+  })
+  .refine(({ from, to }) => Date.parse(from) <= Date.parse(to), {
+    error: 'must not be before `from`',
+    path: ['to'],
   })
   .openapi('NewTrials');
 

@@ -62,10 +62,13 @@ export interface ReportedTrials {
   readonly trials: PackedTrials;
 }
 
+/** Beyond the Sharpe ratio of any run, and small enough that sums of squares are finite. */
+const MOST_SHARPE = 1e20;
+
 /**
  * Records the trials that are not recorded yet, in one entry.
  *
- * @throws ServiceError `invalid_request` for trials that are not packed, or a Sharpe ratio that is infinite
+ * @throws ServiceError `invalid_request` for trials that are not packed, or a Sharpe ratio beyond `MOST_SHARPE`
  */
 export async function recordTrials(
   tx: Db,
@@ -75,7 +78,7 @@ export async function recordTrials(
 ): Promise<void> {
   const unrecorded = new Map<string, number | null>();
   for (const { key, sharpe } of unpackTrials(trials)) {
-    if (sharpe !== null && !Number.isFinite(sharpe)) throw notPacked();
+    if (sharpe !== null && !(Math.abs(sharpe) <= MOST_SHARPE)) throw notPacked();
     unrecorded.set(key, sharpe);
   }
   if (!Number.isInteger(countPacked(trials))) throw notPacked();
@@ -100,7 +103,7 @@ export async function recordTrials(
 function notPacked(): ServiceError {
   return new ServiceError(
     'invalid_request',
-    'trials must be 16 bytes each, with a Sharpe ratio that is finite or NaN',
+    `trials must be 16 bytes each, with a Sharpe ratio of at most ${MOST_SHARPE.toExponential()} in absolute value, or NaN`,
   );
 }
 
@@ -170,6 +173,8 @@ async function earlierThan(
   let sumOfSquares = 0;
   for (const group of groups) {
     const length = group.window_to - group.window_from + scope.bar_ms;
+    // An older version recorded any window, and one that ends before it begins has no Sharpe ratio.
+    if (length <= 0) continue;
     const share = length / lengthOf(scope);
     sharpes += Number(group.sharpes);
     sum += sharpeAtLength(Number(group.sum ?? 0), share);

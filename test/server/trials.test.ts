@@ -1,0 +1,53 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { packTrials } from '../../src/backtest/ledger/packed-trials.ts';
+import { countTrials } from '../../src/fleet/tasks/trial-entries.ts';
+import { newTestApp, type Answer, type TestApp } from './in-process.ts';
+
+let server: TestApp;
+let authorization: string;
+beforeAll(async () => {
+  server = await newTestApp();
+  authorization = await server.bearer('read', 'write');
+});
+afterAll(() => server.close());
+
+const SCOPE = {
+  family: 'sma_crossover',
+  symbols: ['SPX'],
+  bar_ms: 86_400_000,
+  from: '2005-01-03T00:00:00.000Z',
+  to: '2015-01-02T00:00:00.000Z',
+};
+const packed = (sharpe: number, key = 1): string =>
+  packTrials(new Map([[key.toString(16).padStart(16, '0'), sharpe]]));
+const REPORT = { lock: 'e'.repeat(64), ...SCOPE, trials: packed(0.5) };
+
+const report = (change: object): Promise<Answer> =>
+  server.send('POST', '/trials', {
+    headers: { authorization },
+    body: { ...REPORT, ...change },
+  });
+const earlier = async () => {
+  const own = { lock: 'a'.repeat(64), scope: SCOPE, keys: [] };
+  return (await countTrials(server.services.tasks.storage.read, own)).earlier;
+};
+
+test.each([
+  ['end before they begin', { from: SCOPE.to, to: SCOPE.from }],
+  ['have part of a millisecond per bar', { bar_ms: 0.5 }],
+  ['have bars of ages', { bar_ms: 1e16 }],
+  ['have a Sharpe ratio whose square is infinite', { trials: packed(1e200) }],
+])('trials that %s are not recorded', async (_, change) => {
+  expect(await report(change)).toMatchObject({ status: 400, body: { code: 'invalid_request' } });
+  expect(await earlier()).toMatchObject({ count: 0 });
+});
+
+test('an entry with a negative window leaves the figures of others defined', async () => {
+  expect(await report({})).toMatchObject({ status: 204 });
+  expect(await report({ trials: packed(3, 2) })).toMatchObject({ status: 204 });
+  // The columns overlap with the scope, as those of an entry from 2015 to 2005 do.
+  const [from, to] = [Date.parse(SCOPE.to), Date.parse(SCOPE.from)];
+  const reversed = `window_from = ${from}, window_to = ${to}`;
+  await server.execute(`update trial_entries set ${reversed} where seq = 2`);
+  expect(await earlier()).toMatchObject({ sharpe_count: 1, sharpe_mean: 0.5 });
+});
