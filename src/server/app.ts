@@ -27,6 +27,7 @@ import { addDocument, DOCUMENTS_PATH } from '../api/knowledge.ts';
 import { createLease } from '../api/leases.ts';
 import { reportRunner } from '../api/runners.ts';
 import { queueShards, storeInput } from '../api/searches.ts';
+import { recordTrials } from '../api/trials.ts';
 import { addConsole } from './console/console.ts';
 import { errorPage, acceptsHtml } from './console/error-page.ts';
 import { SIGN_IN_PATH } from './console/sign-in.ts';
@@ -147,6 +148,7 @@ export function createApp(services: Services, timeoutMs = REQUEST_TIMEOUT_MS): A
   app.on('PUT', '/bots/:bot_ref', authenticate(updateBot, services));
   app.on('PUT', '/searches/:search_id/inputs/*', authenticate(storeInput, services));
   app.on('POST', '/searches/:search_id/shards', authenticate(queueShards, services));
+  app.on('POST', recordTrials.path, authenticate(recordTrials, services));
   const runner = '/deployments/:deployment_id/runner';
   app.on('POST', runner, authenticate(reportRunner, services), admitRunner(services));
   app.use(async (c, next) => {
