@@ -1,8 +1,8 @@
 /** Finds the phrases of a question. */
-import { MONTH_NAME, PERIOD_PHRASES } from './dates.ts';
+import { PERIOD_PHRASES } from './dates.ts';
 import { FILLERS, PLAIN_PHRASES } from './plain-phrases.ts';
 import { phrase, type Phrase, type Reading, type Tag } from './tags.ts';
-import { CHANGES, CONDITIONS, NUMBERS, WEEKDAY_NAME } from './value-phrases.ts';
+import { CHANGES, CONDITIONS, NUMBERS } from './value-phrases.ts';
 
 /** Splits a pattern at each `|` outside of parentheses, so that the longest alternative wins. */
 function alternatives(pattern: string): string[] {
@@ -60,21 +60,3 @@ export function lex(words: readonly string[], names: readonly Phrase[]): Lexed {
   }
   return { tags, unknown };
 }
-
-/** All words of the lexicon that a misspelled word may mean. */
-export function vocabulary(): ReadonlySet<string> {
-  known ??= new Set(
-    [
-      ...PLAIN_PHRASES.map(([, , pattern]) => pattern),
-      MONTH_NAME,
-      WEEKDAY_NAME,
-      'consecutive fees commission double doubled halved',
-    ]
-      .flatMap((pattern) => pattern.match(/[a-z]{5,}\??/g) ?? [])
-      .flatMap((word) =>
-        word.endsWith('s?') ? [word.slice(0, -2), word.slice(0, -1)] : [word.replace('?', '')],
-      ),
-  );
-  return known;
-}
-let known: ReadonlySet<string> | undefined;

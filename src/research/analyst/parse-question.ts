@@ -1,10 +1,10 @@
 /** Reads a question as queries. A question with a word that no query uses is not understood. */
 import { interpret } from './interpret.ts';
-import { lex, vocabulary } from './lexicon.ts';
+import { lex } from './lexicon.ts';
 import type { Phrase, Slot, Tag } from './tags.ts';
 import { namePhrase, onlySymbolPhrases, paramPhrases } from './value-phrases.ts';
 import type { Query } from './query.ts';
-import { closestWord } from './spelling.ts';
+import { correctSpelling } from './spelling.ts';
 import { splitWords } from './words.ts';
 
 /** Names that questions may use. */
@@ -47,7 +47,7 @@ export function parseQuestion(
   let lexed = lex(words, phrases);
   if (lexed.unknown.length > 0) {
     const spelled = words.map((word) => {
-      const meant = lexed.unknown.includes(word) ? closestWord(word, vocabulary()) : undefined;
+      const meant = lexed.unknown.includes(word) ? correctSpelling(word) : undefined;
       if (meant !== undefined) corrected.push([word, meant]);
       return meant ?? word;
     });

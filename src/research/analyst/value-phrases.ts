@@ -162,8 +162,7 @@ export function namePhrase(name: string, reading: Reading): Phrase {
 
 const WEEKDAYS = 'sun mon tue wed thu fri sat'.split(' ');
 const WEEKDAY = 'mon|tues?|wed|thu(?:rs)?|fri|sat|sun';
-export const WEEKDAY_NAME =
-  'mondays?|tuesdays?|wednesdays?|thursdays?|fridays?|saturdays?|sundays?';
+const WEEKDAY_NAME = 'mondays?|tuesdays?|wednesdays?|thursdays?|fridays?|saturdays?|sundays?';
 
 export const NUMBERS: readonly Phrase[] = [
   phrase('\\d{1,3}', ([number]) => ({ slot: 'number', value: Number(number) })),
