@@ -24,7 +24,7 @@ h2 { font-size: 1.125rem; font-weight: 650; }
 h3 { font-size: 0.9375rem; font-weight: 650; }
 a { color: var(--accent); text-underline-offset: 3px; overflow-wrap: anywhere; }
 code, pre { font: 0.8125rem/1.5 ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; overflow-wrap: anywhere; }
-:focus-visible { outline: 2px solid var(--accent); outline-offset: 2px; border-radius: 3px; }
+:focus-visible, input[type='date']:focus-within { outline: 2px solid var(--accent); outline-offset: 2px; border-radius: 3px; }
 main:focus, [data-message]:focus { outline: none; }
 .unseen { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); white-space: nowrap; }
 .skip { position: absolute; left: 0.5rem; top: -4rem; z-index: 2; padding: 0.5rem 0.75rem; border-radius: 6px; background: var(--ink); color: var(--paper); }
