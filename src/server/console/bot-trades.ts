@@ -8,6 +8,7 @@ import {
   formatPrice,
   formatQuantity,
 } from '../../base/format.ts';
+import { ServiceError } from '../../base/errors.ts';
 import type { AnswerOf } from '../../client/route.ts';
 import { LIVE_TRADES } from './assets.ts';
 import { botFrame, readBot } from './bot-frame.ts';
@@ -73,10 +74,14 @@ export async function tradesSection(
     order: query('order') === 'asc' ? 'asc' : 'desc',
     cursor: query('cursor'),
   };
-  const found = await call<typeof listSessionTrades>('get', '/bots/{bot_ref}/state/trades', {
-    params: { bot_ref: id },
-    query: { ...asked, run_id, limit: PAGE },
-  });
+  const request = { params: { bot_ref: id }, query: { ...asked, run_id, limit: PAGE } };
+  let found;
+  try {
+    found = await call<typeof listSessionTrades>('get', '/bots/{bot_ref}/state/trades', request);
+  } catch (error) {
+    if (error instanceof ServiceError && error.code === 'archived') return archivedNotice(error);
+    throw error;
+  }
   const { symbols } = universeOf(bot);
   const session = query('session');
   return html`<section id="trades" data-path="${botPath(slug, 'trades')}">
@@ -94,6 +99,18 @@ export async function tradesSection(
       <button>Filter</button>
     </form>
     ${rowsPart(bot, session, asked, found)}
+  </section>`;
+}
+
+/** Stands in for the trades of a session whose first events are archived. */
+function archivedNotice({ message, remedy }: ServiceError): Html {
+  return html`<section>
+    <h2>Trades</h2>
+    <p class="note">
+      The trades of this session cannot be listed, because its first events are archived:
+      ${message}.
+    </p>
+    ${remedy !== undefined && html`<p class="note">${remedy}</p>`}
   </section>`;
 }
 
