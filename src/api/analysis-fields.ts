@@ -1,6 +1,6 @@
 import { z } from '@hono/zod-openapi';
 
-/** Fields of a search of parameters, in the notation of the options of `backtest sweep`. */
+/** Fields of a parameter search, in the notation of the options of `backtest sweep`. */
 export const analysis = {
   parameters: z
     .array(z.string().max(1000))
@@ -10,7 +10,7 @@ export const analysis = {
       'Parameters with their values: `fast=5:50:5`, `fast=5,10`, `fast=5:50` or `fast=5:50:log`.',
     ),
   method: z.enum(['grid', 'random', 'tpe']).optional(),
-  trials: z.int().min(1).max(100_000).optional().describe('Number of trials unless it is a grid.'),
+  trials: z.int().min(1).max(100_000).optional().describe('Number of trials; not for a grid.'),
   seed: z
     .int()
     .min(0)

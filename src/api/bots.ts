@@ -91,7 +91,7 @@ const Activity = z
           day_start_equity: z
             .number()
             .nullable()
-            .describe('Equity at the last close of the day before; null if unknown.'),
+            .describe('Equity at the last close of the previous day; null if unknown.'),
           gross_exposure: z
             .number()
             .nullable()

@@ -9,11 +9,10 @@ const ids = z
   .string()
   .regex(
     new RegExp(`^[\\w-]{1,128}(,[\\w-]{1,128}){1,${MOST_COMPARED_TASKS - 1}}$`),
-    `must be two to ${MOST_COMPARED_TASKS} ids of tasks, joined by commas`,
+    `must be two to ${MOST_COMPARED_TASKS} task ids, joined by commas`,
   )
   .openapi({
-    description:
-      'Ids of the tasks, joined by commas. The first is the one that others are compared with.',
+    description: 'Task ids, joined by commas. The other tasks are compared with the first one.',
     example: `${EXAMPLE_TASK_ID},${EXAMPLE_OTHER_TASK_ID}`,
   });
 
@@ -30,7 +29,7 @@ export const compareTasks = defineRoute({
   operationId: 'compareTasks',
   summary: 'Compare finished backtests and paper sessions',
   description:
-    'Compares the figures, the equity and the trades of tasks with those of the first one. The document is that of `service-local runs compare --json`, with the id of the task as `directory`.',
+    'Compares the figures, the equity and the trades of each task with the first one. Returns the document of `service-local runs compare --json`, with the task id as `directory`.',
   request: { query: z.strictObject({ ids, format }) },
   responses: {
     200: {

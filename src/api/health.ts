@@ -75,12 +75,12 @@ const Sizes = z
     database_bytes: z.int(),
     measured_at: time
       .nullable()
-      .describe('When the tables were measured, which the server does hourly; null before.'),
+      .describe('Time of the last hourly measurement; null before the first one.'),
     tables: z
       .array(
         z.strictObject({
           table: z.string(),
-          bytes: z.int().describe('With its indexes.'),
+          bytes: z.int().describe('Size of the table with its indexes.'),
           bytes_per_day: z
             .number()
             .nullable()

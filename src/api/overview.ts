@@ -48,7 +48,7 @@ export const listAlerts = defineRoute({
   path: '/alerts',
   operationId: 'listAlerts',
   summary: 'List the alerts of all bots, newest first',
-  description: 'Does not contain archived events.',
+  description: 'Archived alerts are not listed.',
   request: { query: z.strictObject(pageQuery) },
   responses: { 200: jsonResponse('A page of alerts.', page(RaisedAlert)) },
 });

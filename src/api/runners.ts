@@ -49,9 +49,9 @@ const candle = z.tuple([z.number(), z.number(), z.number(), z.number(), z.number
 /** Bars are checked strictly, because re-runs of a session read them. */
 const barsPayload = z.strictObject({ time, bars: z.record(symbol, candle) });
 const timedCandle = z.tuple([z.number(), ...candle.def.items]);
-/** As older runners send it. */
+/** Format of older runners. */
 const warmUpRows = z.strictObject({ bars: z.record(symbol, z.array(timedCandle)) });
-/** Columns of a bar, and the greatest number of bars in an event; a runner sends no more. */
+/** Number of columns of a bar, and maximum number of bars in an event. */
 const [BAR_COLUMNS, MOST_WARM_UP_BARS] = [timedCandle.def.items.length, 4000];
 /** `columns` are unpacked only in a batch of few events, see `refuseUnreadable`. */
 const warmUpColumns = z.strictObject({
@@ -307,7 +307,7 @@ const RunnerAnswer = z
 
 export type RunnerAnswer = z.infer<typeof RunnerAnswer>;
 
-/** Path of runner reports, whose bodies may be larger than those of other requests. */
+/** Path of runner reports, which may have larger bodies than other requests. */
 export const RUNNER_PATH = /^\/deployments\/[^/]+\/runner$/;
 
 export const reportRunner = defineRoute({

@@ -14,7 +14,7 @@ import {
 export const EXAMPLE_SEARCH_ID = '0198c0de-0000-7000-8000-00000005ea2c';
 export const EXAMPLE_INPUT = 'c'.repeat(64);
 
-/** Requests whose bodies may be larger than those of others. */
+/** Requests that may have larger bodies than others. */
 export const SEARCH_UPLOAD = /^(PUT \/searches\/[^/]+\/inputs\/|POST \/searches\/[^/]+\/shards$)/;
 
 const reading = { tags: ['Searches'], security: administrator('read') };
@@ -95,7 +95,7 @@ export const openSearch = defineRoute({
   operationId: 'openSearch',
   summary: 'Start a search for parameters, or resume it',
   description:
-    'Workers run the trials of a search in shards. The client chooses the trials, and collects their results. Opening a search again returns the one that the same caller left. An administrator has at most 20 searches, each with at most 4,096 shards whose results the client has not received.',
+    'Workers run the trials of a search in shards. The client chooses the trials, and collects their results. If the same caller opens the same search again, its existing search is returned. An administrator has at most 20 searches, each with at most 4,096 shards whose results the client has not received.',
   request: {
     body: jsonBody(NewSearch, {
       sweep: {

@@ -74,7 +74,7 @@ export const getSessionChart = defineRoute({
   operationId: 'getSessionChart',
   summary: 'Read the bars, the indicators and the equity of a trading session',
   description:
-    'Returns about the newest 5,000 steps of a session from the log of the bot. Indicators are those that a built-in strategy declares, computed from the recorded bars. Code of a custom strategy does not run for this.',
+    'Returns the newest steps of a session, about 5,000, from the log of the bot. Indicators that a built-in strategy declares are computed from the recorded bars. The server does not run code of a custom strategy for this request.',
   request: {
     params: botPath,
     query: z.strictObject({
@@ -94,10 +94,10 @@ const SessionTrade = z
     side: z.enum(['long', 'short']),
     status: z.enum(['closed', 'open']),
     entry_time: time,
-    exit_time: time.describe('Of an open trade, the time of its valuation.'),
+    exit_time: time.describe('For an open trade, the time of its valuation.'),
     quantity: z.number().describe('Units entered.'),
     entry_price: z.number(),
-    exit_price: z.number().describe('Of an open trade, its valuation.'),
+    exit_price: z.number().describe('For an open trade, the price of its valuation.'),
     pnl: z.number().describe('Account currency, after fees.'),
     return: z.number().describe('`pnl` as a share of the entry value.'),
     fees: z.number(),

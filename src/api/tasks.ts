@@ -219,7 +219,7 @@ const taskFilter = {
     .enum(TASK_ORDERS)
     .default('newest')
     .describe(
-      'Order of the list. A list by a figure begins with the best run and ends with tasks without a result.',
+      'Order of the list. In the order of a figure, the best run comes first, and tasks without a result come last.',
     ),
 };
 

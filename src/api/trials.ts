@@ -83,10 +83,10 @@ export const listTrials = defineRoute({
   errors: ['trials_tampered'],
 });
 
-/** Requests whose bodies may be larger than those of others. */
+/** Requests that may have larger bodies than others. */
 export const TRIALS_UPLOAD = /^POST \/trials$/;
 
-/** Most trials in one request, and so in one entry. */
+/** Maximum number of trials in one request, which adds at most one entry. */
 export const MOST_TRIALS = 10_000;
 
 /** Longer than any bar; larger numbers would overflow sums of times. */
@@ -94,7 +94,9 @@ const MOST_BAR_MS = 100 * 366 * 86_400_000;
 
 const NewTrials = z
   .strictObject({
-    lock: sha256.describe('Digest of everything that decides the trials but their parameters.'),
+    lock: sha256.describe(
+      'Digest of everything that determines the trials, except their parameters.',
+    ),
     family: text(200).describe('Name that the strategy declares.'),
     symbols: z.array(text(200)).min(1).max(5000),
     bar_ms: z.int().min(1).max(MOST_BAR_MS).describe('Length of a bar in milliseconds.'),

@@ -27,7 +27,7 @@ export function benchmarkOf(
   return { series, equity };
 }
 
-/** Bars from the last one at or before a time; a window of a walk-forward begins after its series. */
+/** The bars from the last one at or before a time on. A window of a walk-forward analysis can begin after the first bar. */
 function barsSince(bars: Bars, start: number): Bars {
   const next = firstAtLeast(bars.time.subarray(0, bars.length), start + 1, 0);
   return sliceBars(bars, Math.max(0, next - 1), bars.length);
@@ -62,7 +62,10 @@ export function holdEquity(
   return equity;
 }
 
-/** Whether a run over one instrument has its times, up to the end of the run. */
+/**
+ * Whether two columns start at the same place of the same memory, such as the times of a run and of its
+ * only instrument. Their lengths may differ.
+ */
 function isSameColumn(one: Float64Array, other: Float64Array): boolean {
   return one.buffer === other.buffer && one.byteOffset === other.byteOffset;
 }

@@ -22,7 +22,7 @@ export interface ExecuteOptions {
 
 /** A run up to the bar at which its strategy failed. */
 export interface FailedRun {
-  /** One step at least. */
+  /** Result of at least one step. */
   readonly result: RunResult;
   readonly indicators: readonly ReturnedIndicator[];
 }

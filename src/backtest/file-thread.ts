@@ -15,7 +15,7 @@ const FILE = new URL(`./file-thread-worker${import.meta.url.slice(-3)}`, import.
 /** Number of steps from which writing the tables takes longer than starting a thread for it. */
 const LONG_STEPS = 200_000;
 
-/** Size of a file of bars from which reading it takes longer than that. */
+/** Size of a file of bars from which reading it takes longer than starting a thread for it. */
 const LONG_BYTES = 4 << 20;
 
 interface OpenRequest extends PromiseWithResolvers<unknown> {
@@ -23,8 +23,8 @@ interface OpenRequest extends PromiseWithResolvers<unknown> {
 }
 
 /**
- * Reads bars and writes tables, if they are long in one other thread, so that the thread of the caller
- * can do other work. While the thread is idle, it does not keep the process running.
+ * Reads bars and writes tables. Long ones are read and written in a second thread, so that the thread of
+ * the caller can do other work. An idle second thread does not keep the process running.
  */
 export class FileThread {
   #worker: Worker | undefined;

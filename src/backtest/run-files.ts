@@ -27,9 +27,9 @@ export interface RunFiles {
 }
 
 interface WriteOptions {
-  /** Writes `equity.csv` however long the run is. */
+  /** Writes `equity.csv` even for a long run. */
   readonly hasEquityCsv?: boolean;
-  /** Writes the tables; by default, a thread for these alone if they are long. */
+  /** Writes the tables; by default, a new thread that ends afterward. */
   readonly thread?: FileThread | undefined;
   readonly onProgress?: OnLines | undefined;
 }

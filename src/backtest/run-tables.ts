@@ -24,7 +24,7 @@ export type EquityCurve = Readonly<Record<(typeof EQUITY_COLUMNS)[number], Float
 /** Trades as plain data, for another thread: the closed ones, then the open ones. */
 export interface TradeTable {
   readonly count: number;
-  /** The columns that have them hold indexes of these texts. */
+  /** Texts of these columns, which hold indexes into them. */
   readonly labels: Readonly<Record<'symbol' | 'side' | 'status', readonly string[]>>;
   readonly columns: Readonly<Record<(typeof TRADE_COLUMNS)[number], Float64Array>>;
 }
@@ -39,7 +39,7 @@ export interface TableFiles {
   readonly trades: TradeTable;
 }
 
-/** Counts the lines that are taken. */
+/** Passes lines on, and counts each line that the caller reads. */
 export type CountLines = (lines: Iterable<string>) => Iterable<string>;
 
 /** Called with the lines of text written so far and in total. */

@@ -33,7 +33,7 @@ const WARN_EVERY_MS = 60_000;
 const MARK_EVERY_MS = 60 * 60_000;
 /** A search that no command has used for this long is deleted. */
 const KEPT_MS = 7 * DAY;
-/** Folder of the store with an object for each search, which its command writes again while it runs. */
+/** Folder of the store with an object for each search. The command of the search rewrites it while it runs. */
 const USED = 'used';
 const DIGEST = /^[0-9a-f]{64}$/;
 
@@ -62,7 +62,7 @@ export async function openClusterShards(
   return shards;
 }
 
-/** The same store, whose requests are repeated for ten minutes while it does not answer. */
+/** The same store, with requests that are repeated for up to ten minutes while it does not answer. */
 function persistent(context: Context, store: ObjectStore): ObjectStore {
   const keep = <T>(request: () => Promise<T>): Promise<T> => persist(context, 'the store', request);
   return {
@@ -70,7 +70,7 @@ function persistent(context: Context, store: ObjectStore): ObjectStore {
     get: (key) => keep(() => store.get(key)),
     list: (folder) => keep(() => store.list(folder)),
     listUnchanged: (folder, since) => keep(() => store.listUnchanged(folder, since)),
-    // Work that ends after Ctrl-C does not wait.
+    // Removal also runs after Ctrl-C, when the command must not wait.
     remove: (key) => store.remove(key),
   };
 }

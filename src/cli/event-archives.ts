@@ -41,9 +41,9 @@ export async function withArchive<T>(
 export function refuseEphemeral(directory: string, env: NodeJS.ProcessEnv): void {
   const why = whyEphemeral(directory, env);
   if (why === undefined) return;
-  throw new ServiceError('output_not_writable', `files in ${directory} do not last: ${why}`, {
+  throw new ServiceError('output_not_writable', `files in ${directory} are not durable: ${why}`, {
     remedy:
-      'Mount a volume there, with the Helm chart by archive.existingClaim, or choose a directory with --event-archive-dir. No event was removed from the database.',
+      'Mount a volume there (archive.existingClaim in the Helm chart), or choose another directory with --event-archive-dir. No event was removed from the database.',
   });
 }
 

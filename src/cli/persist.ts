@@ -7,9 +7,9 @@ const RETRY = { shortestMs: 1000, longestMs: 10_000 };
 const MOST_SILENCE_MS = 10 * 60_000;
 
 /**
- * Repeats a request for ten minutes while what it is sent to does not answer.
+ * Repeats a request for up to ten minutes while its receiver does not answer.
  *
- * @param to names it in the message that the command waits
+ * @param to name of the receiver, for the message that the command waits
  */
 export function persist<T>(
   { signal, message }: Pick<Context, 'signal' | 'message'>,

@@ -6,7 +6,7 @@ import type { Bot } from '../bots/load-bot.ts';
 import { ServiceError } from '../base/errors.ts';
 import type { Context } from './verb.ts';
 
-/** Where the trials of a search run instead of this machine. */
+/** A place other than this machine where the trials of a search run. */
 export type SearchPlace =
   | { readonly kind: 'server' }
   | { readonly kind: 'cluster'; readonly name: string };
@@ -42,7 +42,7 @@ type CountOnServer = (job: BacktestJob, executed: readonly ExecutedTrial[]) => v
 
 /**
  * Runs `work` with a runner on other machines, or without one if the trials run on this machine.
- * Afterwards, the other machines keep nothing of the search but its count.
+ * Afterward, the other machines keep nothing of the search except the entries of its trials in the ledger.
  */
 export async function withRemoteTrials<T>(
   context: Context,

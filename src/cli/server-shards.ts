@@ -47,14 +47,14 @@ export async function openServerShards(
 }
 
 class ServerShards implements ShardService {
-  /** Enough for hundreds of workers, and few enough to keep little in the database. */
+  /** Enough shards for hundreds of workers, and few enough to keep the database small. */
   readonly mostOpen = 512;
   readonly #context: Context;
   readonly #server: Client;
   readonly #params: { readonly search_id: string };
   /** Id of the last event that was received. */
   #last = '0';
-  /** Reason that was last printed why no shard runs. */
+  /** Last printed reason why no shard runs. */
   #reason: string | undefined;
   #events: AsyncIterator<ServerSentEvent> | undefined;
 
@@ -123,7 +123,9 @@ class ServerShards implements ShardService {
       for (;;) {
         const { value, done } = await this.#events.next();
         if (done === true) {
-          throw new ServiceError('server_unreachable', 'the server ended the stream of results');
+          throw new ServiceError('server_unreachable', 'the server ended the stream of results', {
+            remedy: 'Run the same command again to resume.',
+          });
         }
         if (value.event === 'shard') {
           this.#last = value.id;

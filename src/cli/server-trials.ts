@@ -8,7 +8,7 @@ import { ServiceError } from '../base/errors.ts';
 import { connect } from './connect.ts';
 import type { Context } from './verb.ts';
 
-/** Few reports make few entries. */
+/** Each report becomes an entry of the ledger, so reports are rare. */
 const REPORT_EVERY_MS = 10_000;
 
 interface Batch {

@@ -4,7 +4,7 @@ import type { Output } from './output.ts';
 
 interface Estimate extends SearchEstimate {
   readonly cores: number;
-  /** Duration with as many cores busy as shards can run at once, hours. */
+  /** Duration in hours if all cores are busy that the shards can use at once. */
   readonly hours: number;
   /** Bytes of the input that all workers or all pods read: a worker once, and each pod again. */
   readonly transfer_bytes: { readonly workers: number; readonly pods: number };

@@ -23,7 +23,7 @@ export type StepDocument =
 
 /**
  * Walks through a run by commands on standard input, one per line. An empty line on a terminal repeats the
- * command before it. Going forward from the last step ends it, as `quit` does.
+ * command before it. A step forward from the last one ends the walk, as `quit` does.
  *
  * @param end shown at the last step
  * @param out prints the replies

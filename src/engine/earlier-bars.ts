@@ -4,11 +4,11 @@ import type { EngineInstrument } from './engine-setup.ts';
 
 /** Some of the bars before a run, which only declared indicators see. */
 export interface EarlierPart {
-  /** By symbol. */
+  /** Keyed by symbol. */
   readonly bars: Readonly<Record<string, Bars>>;
   /** Timeframe of complete longer bars; absent for bars of the run. */
   readonly timeframe?: TimeframeName | undefined;
-  /** Whether the bars follow those of earlier parts, which they replace by default. */
+  /** Whether the bars follow the bars of earlier parts; by default, they replace them. */
   readonly continues?: boolean | undefined;
 }
 

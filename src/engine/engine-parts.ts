@@ -22,7 +22,7 @@ export interface EngineParts {
   readonly venue: VenueExecution | undefined;
   /** Undefined in a cash account. */
   readonly margin: MarginCalls | undefined;
-  /** Undefined where other orders, instruments, credit or volume matter to a fill. */
+  /** Undefined if other orders, instruments, credit or volume affect a fill. */
   readonly lone: LoneTargets | undefined;
   readonly broker: StrategyBroker;
 }

@@ -41,7 +41,7 @@ export async function archiveEvents(
   });
 }
 
-/** Refuses a directory without the files of earlier archives, because it is empty or another one. */
+/** Refuses a directory without the files of earlier archives, such as an empty or a wrong one. */
 async function refuseOtherDirectory({ storage, directory }: Archive): Promise<void> {
   const missing = await listMissingFiles(storage.read, directory);
   if (missing.length === 0) return;

@@ -3,7 +3,7 @@ import { readTrials, recordTrials as recordReported } from '../fleet/tasks/trial
 import { actorOf } from './authentication.ts';
 import type { App, Services } from './services.ts';
 
-/** Longest page of packed trials, bytes; a page has one entry at least. */
+/** Maximum size of a page of packed trials, bytes. A page has at least one entry. */
 const MOST_BYTES = 4_000_000;
 
 export function addTrials(app: App, { tasks }: Services): void {

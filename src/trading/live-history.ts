@@ -17,7 +17,7 @@ interface HistoryRequest {
 
 /**
  * Fetches the closed bars of each symbol before a time, without invalid ones. Longer bars are made from
- * those of the session if the exchange lacks their timeframe, or begins them at other times. Rejects
+ * bars of the session if the exchange lacks their timeframe or begins them at other times. Rejects
  * like `history`.
  */
 export async function fetchHistory(request: HistoryRequest): Promise<EngineInstrument[]> {

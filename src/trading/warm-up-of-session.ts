@@ -22,7 +22,7 @@ export interface SessionWarmUp extends WarmUpRequest {
 const BARS_WITHOUT_BOUND = 4000;
 
 /**
- * The bars before a session at an exchange that its indicators need until older ones no longer matter.
+ * Counts the bars before a session at an exchange that its indicators need; older ones do not matter.
  * With a calendar, the session makes all longer bars itself, since an exchange does not follow it.
  */
 export function warmUpOfSession(bot: Bot, barMs: number): SessionWarmUp {

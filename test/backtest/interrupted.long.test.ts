@@ -46,7 +46,7 @@ async function interruptedWhile(kind: 'load' | 'write', out: string) {
       const { postMessage } = parentPort;
       const begun = [];
       parentPort.postMessage = function (answer) {
-        // The first report of a request is that nothing is done.
+        // The first report of a request has a progress of zero.
         if (answer.done === 0) begun.push(begun.length === 0 ? 'load' : 'write');
         if (answer.done === 0 && begun.at(-1) === ${JSON.stringify(kind)}) {
           process.kill(process.pid, 'SIGINT');

@@ -10,7 +10,7 @@ const POD = [
 ].join('\n');
 const KUBERNETES = { KUBERNETES_SERVICE_HOST: '10.0.0.1' };
 
-test('directories of a pod do not last, except on a volume that outlives it', () => {
+test('directories of a pod are not durable, except on a volume that outlives it', () => {
   const why = (directory: string, env = {}): string | undefined =>
     whyEphemeral(directory, env, POD);
   expect(why('/srv/home/other', KUBERNETES)).toBe('/srv/home is an emptyDir of its pod');

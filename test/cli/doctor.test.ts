@@ -140,7 +140,7 @@ test('--server shows how large the database is, and which tables grow', async ()
     return /^ok +database_size +(.*)$/m.exec(stdout)![1]!;
   };
   expect(await sizeLine()).toMatch(
-    /^the database has [\d.]+ MiB and has not been measured for a day, so that its growth is unknown; \d+ events? in it, and 0 archived$/,
+    /^the database has [\d.]+ MiB and has not been measured for a day, so its growth is unknown; \d+ events? in it, and 0 archived$/,
   );
   const first = { name: 'bot_events', day: 1, bytes: 30 * 2 ** 20, measured_at: DAY };
   const later = { ...first, day: 3, bytes: 90 * 2 ** 20, measured_at: 3 * DAY };

@@ -106,7 +106,7 @@ test('no event is archived in a pod without a volume for the archive', async () 
     env: { ...env, KUBERNETES_SERVICE_HOST },
   });
   expect(refused.code).toBe(1);
-  expect(refused.stderr).toContain('event-archive do not last');
+  expect(refused.stderr).toContain('event-archive are not durable');
   const { directory } = JSON.parse((await cli('events', 'verify', '--json')).stdout) as {
     readonly directory: string;
   };

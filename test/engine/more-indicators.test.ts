@@ -443,7 +443,7 @@ describe('published results', () => {
     };
     // The example of its manual for kind="weak".
     expect(ranksOf([1, 2, 3, 3, 4, 3], 5)).toEqual([80]);
-    // By scipy 1.17.1.
+    // Computed with scipy 1.17.1.
     const values = Array.from({ length: 30 }, (_, at) => (7 * at * at) % 11);
     expect(ranksOf(values, 8)).toEqual([
       75, 37.5, 50, 0, 62.5, 37.5, 87.5, 25, 100, 100, 25, 75, 37.5, 50, 0, 62.5, 37.5, 87.5, 25,

@@ -89,7 +89,7 @@ interface CronJob extends Rendered {
   };
 }
 
-/** What cron jobs create. */
+/** Templates of the Jobs that cron jobs create. */
 function jobTemplates(name: Name): readonly Pick<Workload, 'metadata' | 'spec'>[] {
   const jobs = ofKind(name, 'CronJob') as readonly CronJob[];
   return jobs.map(({ metadata, spec }) => ({ metadata, spec: spec.jobTemplate.spec }));

@@ -20,7 +20,7 @@ export interface PaperLoadPlan {
   readonly catalogueDir: string;
 }
 
-/** Bars and lags are those of the period in which all sessions ran; the start is left out. */
+/** Bars and lags are of the period in which all sessions ran, without the start. */
 export interface PaperLoadReport {
   readonly sessions: number;
   /** Length of the period, s. */

@@ -50,7 +50,7 @@ export function* unpackTrials(packed: PackedTrials): Generator<{
   }
 }
 
-/** Keys that are searched in packed trials without converting each key of these to hex, which is slow. */
+/** Finds keys in packed trials without converting each packed key to hex, which is slow. */
 export class TrialKeys {
   readonly #keys: ReadonlySet<string>;
   /** First four bytes of each key. */

@@ -32,7 +32,7 @@ export interface Closing {
 export class ExitReasons {
   readonly #closing: Closing | undefined;
   readonly #ends: ReadonlySet<number>;
-  /** By the id of the order. */
+  /** Indexed by the id of the order. */
   readonly #reasonOf: ExitReason[] = [];
   readonly #positions = new Map<string, number>();
   readonly #reasons: ExitReason[] = [];

@@ -5,7 +5,7 @@ import { RUN_FIGURES } from '../../base/run-figures.ts';
 import type { Goal } from '../search/goal.ts';
 import type { SweepRow } from './sweep-row.ts';
 
-/** More lines would cover each other. */
+/** With more lines, they would hide each other. */
 const MAX_LINES = 400;
 const WIDTH = 1000;
 const HEIGHT = 300;
@@ -18,11 +18,11 @@ const BEST_SHARE = 0.1;
 interface ParallelAxis {
   readonly label: string;
   readonly ends: readonly [low: string, high: string];
-  /** From 0 to 1 for each line; undefined if the line has no value. */
+  /** Position of each line on the axis, from 0 to 1; undefined if the line has no value. */
   readonly places: readonly (number | undefined)[];
 }
 
-/** Draws each trial as a line over its parameters and its figure, best ones in color. */
+/** Draws each trial as a line over its parameters and its figure, with the best ones in color. */
 export function parallelSection(rows: readonly SweepRow[], objectives: Goal['objectives']): Html {
   const drawn = spread(rows);
   if (drawn.length < 2) return nothing;
@@ -50,7 +50,7 @@ export function parallelSection(rows: readonly SweepRow[], objectives: Goal['obj
     </div>
     <p class="note">
       Each line is a trial: its parameters, then its result. The best tenth of ${shown} is in color.
-      Parameters whose colored lines are close together decide the result.
+      The parameters on whose axes the colored lines are close together affect the result most.
     </p>
   </section>`;
 }

@@ -52,7 +52,7 @@ import { tradesSection } from './trades-section.ts';
 
 export const MAX_CURVE_POINTS = 4000;
 
-/** What `drawPrices` calls. */
+/** Functions that `drawPrices` calls. */
 const PRICE_CHART_FUNCTIONS = [
   unpackColumn,
   unpackLevel,

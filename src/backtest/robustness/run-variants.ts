@@ -21,7 +21,7 @@ export interface VariantsOptions {
   /** Directory of the log from which interrupted runs resume; by default there is no log. */
   readonly directory?: string | undefined;
   readonly signal?: AbortSignal | undefined;
-  /** Called with ended neighbors before they are logged. Stresses do not count: none is chosen. */
+  /** Called with ended neighbors before they are logged. Stresses do not count as trials, because none is chosen. */
   readonly count?: CountTrials | undefined;
   /** Called with the number of variants that have ended: once at the start, then after each. */
   readonly onProgress?: ((done: number) => void) | undefined;

@@ -185,7 +185,7 @@ async function runTests(
   );
 }
 
-/** The trials that a test counts: those of its search, and the neighbors of the best one. */
+/** The trials that a test counts: the trials of its search, and the neighbors of the best one. */
 export function* trialsOf(
   { search: { job, results, axes } }: RobustnessPlan,
   { chosen }: Pick<RobustnessDocument, 'chosen'>,

@@ -5,7 +5,7 @@ import { encodeInput, type SentStrategy } from './search-input.ts';
 import { encodeResults } from './shard-results.ts';
 import { shardSize } from './shard.ts';
 
-/** What a search over all of its trials takes. Times are of one processor of this machine. */
+/** Cost of a whole search. Times are for one processor of this machine. */
 export interface SearchEstimate {
   readonly trials: number;
   /** Combinations that the strategy does not accept. */

@@ -191,7 +191,7 @@ async function testWindow(
   return { result, outOfSample, flat: undefined };
 }
 
-/** Whether the strategy failed in a way in which a trial may fail, too. */
+/** Whether an error is a failure of the strategy, which does not end the analysis. */
 function isFailure(error: unknown): error is ServiceError {
   return (
     error instanceof ServiceError &&

@@ -18,7 +18,7 @@ export class Klines {
   /** By instrument and opening time, ms since the epoch; oldest first. */
   readonly #bars = new Map<string, Map<number, Kline>>();
 
-  /** Opening time and bar, oldest first; of one minute by default. */
+  /** Opening times with their bars, oldest first; one-minute bars by default. */
   of(id: string, interval?: Timeframe): readonly (readonly [time: number, kline: Kline])[] {
     const minutes = [...(this.#bars.get(id) ?? [])].sort(([a], [b]) => a - b);
     if (interval === undefined || interval.ms === MINUTE) return minutes;

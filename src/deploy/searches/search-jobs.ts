@@ -8,7 +8,7 @@ import type { Condition, Pod, PodEvent } from '../kubernetes/wire.ts';
 import { searchJob, searchSelector, type SearchJobPlan } from './search-job.ts';
 import { JOB_LABEL, searchPolicy } from './search-policy.ts';
 
-/** What a Job reports about its indexes. */
+/** Status of a Job and of its indexes. */
 export interface JobStatus {
   /** Why it has ended without success; undefined while it runs. */
   readonly failure: string | undefined;

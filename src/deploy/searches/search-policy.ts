@@ -37,7 +37,7 @@ export function searchPolicy(plan: SearchJobPlan, uid: string | undefined): Kube
 
 function egressTo({ endpoint, service_account }: SearchPlace): object[] {
   const port = endpoint === undefined ? HTTPS_PORT : portOf(endpoint);
-  // Roles are assumed at the token service, which is not at the endpoint.
+  // Pods assume roles at the token service, whose address differs from the endpoint.
   const ports = service_account === undefined ? [port] : [...new Set([port, HTTPS_PORT])];
   return [
     { ports: DNS_PORTS },

@@ -24,7 +24,7 @@ export const DATABASE_SIZE_CHECK: Check<Facts> = {
         ? `grows by ${inMib(total)} a day, ${most.join(', ')}`
         : isKnown
           ? 'does not grow'
-          : 'has not been measured for a day, so that its growth is unknown';
+          : 'has not been measured for a day, so its growth is unknown';
     const stored = `${formatCountOf(events.database, 'event')} in it, and ${events.archived} archived`;
     return {
       status: 'ok',

@@ -20,7 +20,7 @@ const selectHead = prepareQuery((db, { bot_id }: { readonly bot_id: string }) =>
 /** The last archived event, when it was recorded, and the state after it. */
 export interface ArchivedState extends ChainHead {
   readonly last_recorded_at: number;
-  /** As in `bot_snapshots`. */
+  /** JSON in the format of `bot_snapshots`. */
   readonly state: string;
 }
 

@@ -8,7 +8,7 @@ import { BARS } from '../packed-bars.ts';
 import { readHead, readRows } from '../read-events.ts';
 import { readArchivedState } from './archived-events.ts';
 
-/** What identifies and verifies the events of a part. */
+/** Fields that identify and verify the events of a part. */
 export type ArchivePart = Omit<
   BotEventArchivesTable,
   'file' | 'file_bytes' | 'file_sha256' | 'archived_at'

@@ -7,7 +7,7 @@ import { parseSpan } from '../../base/calendar-span.ts';
 import { ServiceError } from '../../base/errors.ts';
 import type { AnalysisKind } from './analysis-kinds.ts';
 
-/** What an analysis does, in the notation of the options of the commands. */
+/** Settings of an analysis, in the notation of the command options. */
 export interface Analysis {
   /** Such as `fast=5:50:5`. */
   readonly parameters?: readonly string[] | undefined;
@@ -72,7 +72,7 @@ export function windowsOf({ train, test, anchored = false, embargo }: Analysis):
   }));
 }
 
-/** Reports a fault of an option of a command as one of a request. */
+/** Converts an error about a command option to one about a request. */
 export function asRequestFault<T>(read: () => T): T {
   try {
     return read();

@@ -30,7 +30,7 @@ import type { AnalysisInput } from './start-analysis.ts';
 export interface AnalysisWork {
   readonly kind: AnalysisKind;
   readonly document: unknown;
-  /** Models. */
+  /** Files of the models. */
   readonly files?: Bundle | undefined;
   readonly input: AnalysisInput;
   readonly catalogueDir: string;
@@ -56,7 +56,7 @@ export interface AnalysisPorts {
   readonly count: (own: OwnTrials) => Promise<TrialCounts>;
 }
 
-/** The file has more; the result must stay small enough for one response. */
+/** Limits the result to the size of one response; the result file has all rows. */
 const MAX_RESULTS = 1000;
 /** Memory of one run, as `strategy_memory_mb` by default; trials have no code of users. */
 const MEMORY_MB = 512;

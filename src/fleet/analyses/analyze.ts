@@ -61,8 +61,8 @@ const FIGURES = [
 ] as const satisfies readonly FigureName[];
 
 /**
- * Only a walk-forward analysis has figures in lists, because those of the others are of parameters that
- * were chosen on the same bars.
+ * Only a walk-forward analysis has figures in lists. The other analyses choose parameters on the bars on
+ * which they compute the figures.
  */
 function metricsOf(kind: AnalysisKind, result: object) {
   if (kind !== 'walk_forward') return {};

@@ -101,11 +101,11 @@ export async function digestFile(path: string): Promise<Omit<ArchiveFile, 'file'
 /** Predicates for messages about files. */
 export const FILE_FAULTS = {
   file_missing: 'is missing',
-  file_altered: 'was altered: its digest is another one',
+  file_altered: 'was altered: its digest differs from the recorded one',
   file_unreadable: 'cannot be read by this version of service-local',
 } as const;
 
-/** Finds out whether a file is missing or has another digest than it was archived with. */
+/** Finds out whether a file is missing or its digest differs from the recorded one. */
 export async function findFileFault(
   path: string,
   { file_sha256 }: Pick<ArchiveFile, 'file_sha256'>,

@@ -46,8 +46,8 @@ export async function findKeptEvents(db: Db, bot_id: string): Promise<KeptEvents
 }
 
 /**
- * Leaves the open paper sessions of a bot that began by an event to workers that read their inputs from
- * the archive, when they resume.
+ * Leaves the open paper sessions of a bot that began at or before an event to workers that can read
+ * archived inputs.
  */
 export async function requireArchiveReaders(tx: Db, bot_id: string, seq: number): Promise<void> {
   await tx

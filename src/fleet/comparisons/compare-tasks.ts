@@ -51,7 +51,7 @@ export async function compareTasks(db: Db, task_ids: readonly string[]): Promise
 async function unpackRun(db: Db, task_id: string, directory: string): Promise<void> {
   const { kind } = await getTask(db, task_id);
   if (kind !== 'backtest' && kind !== 'paper') {
-    throw new ServiceError('conflict', `task ${task_id} is of the kind ${kind}`, {
+    throw new ServiceError('conflict', `task ${task_id} is a ${kind} task`, {
       reason: 'not_comparable',
       remedy: 'Compare backtests and paper sessions.',
     });

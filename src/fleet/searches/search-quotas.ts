@@ -1,4 +1,4 @@
-/** What the searches of one administrator may keep in the database. */
+/** Quotas for the searches of one administrator in the database. */
 import { ServiceError } from '../../base/errors.ts';
 import type { Db } from '../../storage/tables.ts';
 

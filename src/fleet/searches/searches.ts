@@ -38,7 +38,7 @@ export interface NewSearch {
 /**
  * Creates a search, or returns the one that an interrupted command of the same caller left.
  * @throws ServiceError `conflict` for another version of the package or too many searches; `not_allowed`
- *   for custom code where it is off
+ *   for custom code if it is disabled
  */
 export async function openSearch(
   { storage, clock, customCode }: SearchService,

@@ -245,7 +245,7 @@ function shardRow(tx: Db, { search_id, shard_id }: Pick<ShardClaim, 'search_id' 
     .where('shard_id', '=', shard_id);
 }
 
-/** What identifies an attempt at a shard. */
+/** Fields that identify an attempt at a shard. */
 type Held = Pick<ShardClaim, 'search_id' | 'shard_id' | 'worker_id' | 'attempts'>;
 
 function heldRow(tx: Db, claim: Held) {

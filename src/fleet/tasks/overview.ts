@@ -2,7 +2,7 @@ import { sql } from 'kysely';
 import { countAlerts } from '../../events/list-alerts.ts';
 import type { Db } from '../../storage/tables.ts';
 
-/** Counts over all bots, for a first look. */
+/** Counts over all bots. */
 export interface Overview {
   readonly bots: number;
   /** Number of bots with a deployment that is pending or running. */

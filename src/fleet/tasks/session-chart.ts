@@ -27,7 +27,7 @@ import { getRunnableVersion } from '../registry/versions.ts';
 import { findSession } from './find-session.ts';
 import type { PaperInput } from './paper.ts';
 
-/** Events of a session, the newest, that its charts show: about 5,000 steps with their bars and states. */
+/** Number of the newest events that the charts show: about 5,000 steps with their bars and states. */
 const MOST_EVENTS = 10_000;
 const KINDS = ['data.bars', 'session.state', 'order.filled', 'order.fee', 'order.corrected'];
 /** Rows per query, so that other queries are not held up. */
@@ -168,7 +168,7 @@ async function barsOf(
   return symbols.map((symbol) => ({ symbol, bars: bars.get(symbol)!, ...earlier.of(symbol) }));
 }
 
-/** Runs the strategy without its trading, which leaves its indicators. */
+/** Runs the strategy without trading, to compute its indicators. */
 function computeIndicators(
   hosted: Parameters<typeof hostedBot>[0],
   instruments: readonly EngineInstrument[],

@@ -12,7 +12,7 @@ interface TaskLevel {
 }
 
 /**
- * What a worker must know to run a task; the level is the position in this list, from 1. A worker
+ * Features that a worker needs to run a task. The level is the position in this list, from 1. A worker
  * claims only tasks up to its own level, so that during an upgrade it leaves tasks that it would run
  * wrongly to newer workers. Add a level for each field of an input, or kind of task, that earlier
  * workers would ignore or misread.

@@ -3,7 +3,7 @@ import type { TasksTable } from '../../storage/tables.ts';
 /** `shard` for shards of searches. */
 type Kind = TasksTable['kind'] | 'shard';
 
-/** What this process records about tasks and shards, for its metrics. */
+/** Receives what this process does with tasks and shards, for its metrics. */
 export interface TaskListener {
   ended(kind: Kind, status: 'success' | 'failed' | 'canceled'): void;
   requeued(kind: Kind, reason: string): void;

@@ -152,7 +152,7 @@ export async function countTrials(
 
 const periodOf = (scope: TrialScope, { from, to }: Holdout): TrialScope => ({ ...scope, from, to });
 
-/** Which entries count. */
+/** Selects the entries that count. */
 interface Counted {
   readonly own?: OwnTrials;
   /** Sequence number of the last one. */

@@ -11,7 +11,7 @@ import { defineVerb } from '../../verb.ts';
 export const verb = defineVerb({
   summary: 'move the events of past months from the database to files',
   description:
-    "Moves events that were recorded before a month to Parquet files, by bot and month. Each file is written, made durable and read back before its events leave the database, so that the command may be killed at any moment; run it again to continue. The last event of each bot stays. Servers and workers can run meanwhile. Workers resume open paper sessions from the files, so that the directory must be available to all of them. Run it on the server's machine.",
+    "Moves events that were recorded before a month to Parquet files, by bot and month. Each file is written, made durable and read back before its events leave the database, so the command may be killed at any moment; run it again to continue. The last event of each bot stays. Servers and workers can run meanwhile. Workers resume open paper sessions from the files, so the directory must be available to all workers. Run it on the server's machine.",
   arguments: { bot: { description: 'slug or id of a bot; all bots by default', optional: true } },
   options: {
     before: {
