@@ -191,7 +191,7 @@ async function testWindow(
   return { result, outOfSample, flat: undefined };
 }
 
-/** Whether an error is a failure of the strategy, which does not end the analysis. */
+/** Whether an error is a failure of the strategy, which counts as a trial. */
 function isFailure(error: unknown): error is ServiceError {
   return (
     error instanceof ServiceError &&
