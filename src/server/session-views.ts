@@ -1,11 +1,8 @@
 import { formatInstant } from '../api/http.ts';
 import * as api from '../api/session-views.ts';
 import { readSessionChart } from '../fleet/tasks/session-chart.ts';
-import {
-  listSessionTrades,
-  sessionTradesCsv,
-  type SessionTrade,
-} from '../fleet/tasks/session-trades.ts';
+import type { SessionTrade } from '../fleet/tasks/booked-trades.ts';
+import { listSessionTrades, sessionTradesCsv } from '../fleet/tasks/session-trades.ts';
 import { serializePage } from './serialize-page.ts';
 import type { App, Services } from './services.ts';
 

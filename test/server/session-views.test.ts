@@ -170,4 +170,19 @@ describe('the trades of a session', () => {
       gains.items.map(({ id }) => id),
     );
   });
+
+  it('are booked once, however often they are read', async () => {
+    const before = await tradesOf('limit=1000');
+    expect(before.count).toBeGreaterThan(5);
+    await server.execute('alter table bot_events rename to whole_events');
+    await server.execute(
+      "create table bot_events as select * from whole_events where kind not like 'order.%'",
+    );
+    try {
+      expect(await tradesOf('limit=1000')).toEqual(before);
+    } finally {
+      await server.execute('drop table bot_events');
+      await server.execute('alter table whole_events rename to bot_events');
+    }
+  });
 });
