@@ -19,7 +19,7 @@ export interface JobStatus {
 }
 
 export interface SearchJobs {
-  /** Creates a Job and its network policy after dry runs of the API server; does nothing if they exist. */
+  /** Creates a Job and its network policy after dry runs of the API server; changes nothing if they exist. */
   readonly start: (plan: SearchJobPlan) => Promise<void>;
   /** @returns undefined if the Job is missing */
   readonly status: (name: string) => Promise<JobStatus | undefined>;
@@ -45,6 +45,8 @@ export function connectSearchJobs(
       const job = searchJob(plan);
       await requests.applyObject(searchPolicy(plan, undefined), { dryRun: 'All' });
       await requests.applyObject(job, { dryRun: 'All' });
+      // The policy comes first, so that no pod of the Job runs without it, whatever happens in between.
+      await requests.applyObject(searchPolicy(plan, undefined));
       const { body } = await requests.applyObject(job);
       const { uid } = body['metadata'] as { readonly uid: string };
       await requests.applyObject(searchPolicy(plan, uid));

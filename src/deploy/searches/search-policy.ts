@@ -16,7 +16,7 @@ const POD_IDENTITY = { ipBlock: { cidr: '169.254.170.23/32' } };
  * A policy under which the pods of a Job reach DNS and the object store only, and nothing at all if the
  * store is a volume. The cluster deletes it together with the Job.
  *
- * @param uid of the Job; undefined for a dry run before the Job exists
+ * @param uid of the Job, which then owns the policy; undefined before the Job exists
  */
 export function searchPolicy(plan: SearchJobPlan, uid: string | undefined): KubernetesObject {
   const name = jobName(plan);
