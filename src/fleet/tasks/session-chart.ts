@@ -66,10 +66,11 @@ export interface ChartRequest {
 }
 
 /**
- * Reads the newest steps of a session. Indicators are computed from the bars of these steps, and from
- * the recorded bars before the session if it has no earlier steps.
+ * Reads the newest steps of a session that are in the database. Indicators are computed from the bars of
+ * these steps, and from the recorded bars before the session if it has no earlier steps.
  *
- * @throws ServiceError `not_found` for the bot, the session or the instrument.
+ * @throws ServiceError `not_found` for the bot, the session or the instrument; `archived` for a session
+ * of which no event is in the database.
  */
 export async function readSessionChart(
   service: BotRegistry,
@@ -89,8 +90,10 @@ export async function readSessionChart(
       remedy: `Choose one of ${symbols.join(', ')}.`,
     });
   }
-  const rows = await readSteps(read, task);
-  const instruments = await barsOf(read, task, symbols, rows);
+  const steps = await readNewest(read, task, KINDS, MOST_EVENTS);
+  const { rows } = steps;
+  if (rows.length === 0) await refuseArchived(read, task);
+  const instruments = await barsOf(read, task, symbols, steps);
   const isCode = codeOf(hosted.files) !== undefined;
   const declared = isCode ? [] : computeIndicators(hosted, instruments);
   const shown = indicatorsOf(index, declared);
@@ -131,26 +134,43 @@ interface Run {
   readonly task_id: string;
 }
 
-/** Events of the newest steps, in order. */
-async function readSteps(db: Db, { bot_id, task_id: run_id }: Run): Promise<BotEventsTable[]> {
+interface NewestEvents {
+  /** In order. */
+  readonly rows: readonly BotEventsTable[];
+  /** Whether the session has no earlier events of these kinds, in the database or archived. */
+  readonly isWhole: boolean;
+}
+
+/** Reads the newest events of these kinds that are in the database: about `most`, in whole pages. */
+async function readNewest(
+  db: Db,
+  { bot_id, task_id: run_id }: Run,
+  kinds: readonly string[],
+  most: number,
+): Promise<NewestEvents> {
   const pages: (readonly BotEventsTable[])[] = [];
   let until_seq: number | undefined;
-  for (let count = 0; count < MOST_EVENTS;) {
-    const range = { after_seq: 0, until_seq, kinds: KINDS, run_id, last: true, limit: PAGE };
-    const { rows } = await readRows(db, bot_id, range);
+  for (let count = 0; count < most;) {
+    const range = { after_seq: 0, until_seq, kinds, run_id, last: true, limit: PAGE };
+    const { rows, archived_seq } = await readRows(db, bot_id, range);
     pages.unshift(rows);
     count += rows.length;
-    if (rows.length < PAGE) break;
+    if (rows.length < PAGE) return { rows: pages.flat(), isWhole: archived_seq === 0 };
     until_seq = rows[0]!.seq - 1;
   }
-  return pages.flat();
+  return { rows: pages.flat(), isWhole: false };
+}
+
+/** @throws ServiceError `archived` if the first event of the session is archived. */
+async function refuseArchived(db: Db, { bot_id, task_id: run_id }: Run): Promise<void> {
+  await readRows(db, bot_id, { after_seq: 0, run_id, limit: 1 });
 }
 
 async function barsOf(
   db: Db,
-  { bot_id, task_id: run_id }: Run,
+  run: Run,
   symbols: readonly string[],
-  rows: readonly BotEventsTable[],
+  { rows, isWhole }: NewestEvents,
 ): Promise<EngineInstrument[]> {
   const bars = new Map(symbols.map((symbol) => [symbol, allocateBars(0)]));
   for (const { kind, payload } of rows) {
@@ -160,11 +180,11 @@ async function barsOf(
       bars.set(symbol, appendBar(bars.get(symbol)!, step.time, candle));
     }
   }
-  const isWhole = rows.length < MOST_EVENTS;
-  const before = { after_seq: 0, kinds: ['data.warm_up'], run_id, limit: PAGE };
-  const parts = isWhole ? (await readRows(db, bot_id, before)).rows : [];
   const earlier = new EarlierBars();
-  for (const { payload } of parts) earlier.add(warmUpOf(payload));
+  const before = isWhole ? await readNewest(db, run, ['data.warm_up'], Infinity) : undefined;
+  // Without the first parts, which may be archived by now, the others would begin too late.
+  if (before?.isWhole === true)
+    for (const { payload } of before.rows) earlier.add(warmUpOf(payload));
   return symbols.map((symbol) => ({ symbol, bars: bars.get(symbol)!, ...earlier.of(symbol) }));
 }
 

@@ -13,10 +13,13 @@ import { claimTasks } from '../../../src/fleet/tasks/lifecycle.ts';
 import { startPaper, type PaperRequest } from '../../../src/fleet/tasks/paper.ts';
 import { recordedInputs } from '../../../src/fleet/tasks/recorded-inputs.ts';
 import { appendSession, readSession } from '../../../src/fleet/tasks/session-record.ts';
+import { readSessionChart } from '../../../src/fleet/tasks/session-chart.ts';
 import { startTaskRunner, type TaskRunner } from '../../../src/fleet/tasks/task-runner.ts';
 import { getResult, getTask, type TaskService } from '../../../src/fleet/tasks/tasks.ts';
+import { barsFromRows } from '../../../src/market/bars.ts';
 import { archiveEvents, restoreEvents } from '../../../src/server/event-archives.ts';
 import { openStorage, type Storage } from '../../../src/storage/storage.ts';
+import { barsEvent, inputEvent } from '../../../src/trading/session-events.ts';
 import { isAtLength } from '../../length.ts';
 import { SCRATCH, TEMPORARY } from '../../scratch.ts';
 import { mainlyOn, newTables, type TestDatabase } from '../../storage/databases.ts';
@@ -218,6 +221,58 @@ describe.each(mainlyOn('sqlite'))(
       await rm(path, { recursive: true });
       await rename(`${path}-away`, path);
       expect((await read()).length).toBeGreaterThanOrEqual(30);
+    });
+
+    const timeOf = (day: number): number => Date.UTC(2000, 0, 1 + day);
+    const STATE = { status: 'running', time: null, seq: 0, cash: 1, equity: 1 };
+    /** Records daily bars of SPX in a session, each of which closes at the number of its day. */
+    const recordDays = async (
+      task_id: string,
+      [first, last]: readonly [number, number],
+      recorded: 'data.warm_up' | 'data.bars',
+    ): Promise<void> => {
+      const task = await getTask(storage.read, task_id);
+      const days = Array.from({ length: last - first + 1 }, (_, index) => first + index);
+      const events = days.map((day) => {
+        const candle = { open: day, high: day, low: day, close: day, volume: 1 };
+        const time = timeOf(day);
+        if (recorded === 'data.bars') return barsEvent({ time, bars: { SPX: candle } });
+        const bars = { SPX: barsFromRows([[time, day, day, day, day, 1]]) };
+        return inputEvent({ kind: recorded, bars, continues: day > 0 }, Date.now());
+      });
+      const payload = { ...STATE, positions: {}, working: [] };
+      const state = { kind: 'session.state', occurred_at: Date.now(), payload };
+      await storage.write((tx) =>
+        appendSession(tx, { ...task, deployment_id: '' }, Date.now(), [...events, state]),
+      );
+    };
+
+    test('has a chart of the steps in the database after earlier ones were archived', async () => {
+      const { bot_id, task_id } = await start('chart', { speed: 1 });
+      await recordDays(task_id, [0, 4], 'data.warm_up');
+      await recordDays(task_id, [5, 24], 'data.bars');
+      await archiveAll(bot_id);
+      await recordDays(task_id, [25, 34], 'data.bars');
+      const { candles, lines } = await readSessionChart(service, bot_id, {});
+      // The last step stays in the database.
+      expect(candles.close).toEqual([24, 25, 26, 27, 28, 29, 30, 31, 32, 33, 34]);
+      const unknown = (count: number) => Array.from({ length: count }, () => null);
+      expect(lines).toEqual([
+        [...unknown(2), 25, 26, 27, 28, 29, 30, 31, 32, 33],
+        [...unknown(7), 27.5, 28.5, 29.5, 30.5],
+      ]);
+    });
+
+    test('has a chart whose indicators continue more than a thousand recorded parts of earlier bars', async () => {
+      const { bot_id, task_id } = await start('parts', { speed: 1 });
+      await recordDays(task_id, [0, 1009], 'data.warm_up');
+      await recordDays(task_id, [1010, 1011], 'data.bars');
+      const { candles, lines } = await readSessionChart(service, bot_id, {});
+      expect(candles.close).toEqual([1010, 1011]);
+      expect(lines).toEqual([
+        [1009, 1010],
+        [1006.5, 1007.5],
+      ]);
     });
 
     test('has all inputs in order, whenever they are archived or restored', async () => {
