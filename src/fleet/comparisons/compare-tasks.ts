@@ -32,7 +32,23 @@ export async function compareTasks(db: Db, task_ids: readonly string[]): Promise
     });
   }
   atOnce += 1;
-  const directory = await mkdtemp(join(tmpdir(), 'service-local-comparison-'));
+  try {
+    return await compareIn(
+      await mkdtemp(join(tmpdir(), 'service-local-comparison-')),
+      db,
+      task_ids,
+    );
+  } finally {
+    atOnce -= 1;
+  }
+}
+
+/** Compares with result files in the directory, and deletes it. */
+async function compareIn(
+  directory: string,
+  db: Db,
+  task_ids: readonly string[],
+): Promise<RunComparison> {
   try {
     const directories = [];
     for (const [place, task_id] of task_ids.entries()) {
@@ -42,7 +58,6 @@ export async function compareTasks(db: Db, task_ids: readonly string[]): Promise
     }
     return await compareInThread({ directories, names: task_ids });
   } finally {
-    atOnce -= 1;
     await rm(directory, { recursive: true, force: true });
   }
 }
