@@ -9,11 +9,10 @@ const MOST_BYTES = 4_000_000;
 export function addTrials(app: App, { tasks }: Services): void {
   app.openapi(listTrials, async (c) => {
     const { after_seq, limit } = c.req.valid('query');
-    const { entries, head } = await readTrials(tasks.storage.read, after_seq, limit + 1);
-    const items = entries
-      .slice(0, Math.min(limit, countFitting(entries)))
-      .map((entry) => ({ ...entry, symbols: [...entry.symbols] }));
-    const next_cursor = entries.length > items.length ? String(items.at(-1)!.seq) : null;
+    const most = { count: limit, bytes: MOST_BYTES };
+    const { entries, hasMore, head } = await readTrials(tasks.storage.read, after_seq, most);
+    const items = entries.map((entry) => ({ ...entry, symbols: [...entry.symbols] }));
+    const next_cursor = hasMore ? String(items.at(-1)!.seq) : null;
     return c.json({ items, next_cursor, head }, 200);
   });
 
@@ -24,15 +23,4 @@ export function addTrials(app: App, { tasks }: Services): void {
     await storage.write((tx) => recordReported(tx, actorOf(c), clock(), { lock, scope, trials }));
     return c.body(null, 204);
   });
-}
-
-function countFitting(
-  entries: readonly { readonly kind: string; readonly trials?: string }[],
-): number {
-  let bytes = 0;
-  const tooMany = entries.findIndex((entry, at) => {
-    bytes += entry.trials?.length ?? 0;
-    return at > 0 && bytes > MOST_BYTES;
-  });
-  return tooMany === -1 ? entries.length : tooMany;
 }

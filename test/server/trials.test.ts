@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { packTrials } from '../../src/backtest/ledger/packed-trials.ts';
-import { countTrials } from '../../src/fleet/tasks/trial-entries.ts';
+import { countTrials, readTrials } from '../../src/fleet/tasks/trial-entries.ts';
 import { newTestApp, type Answer, type TestApp } from './in-process.ts';
 
 let server: TestApp;
@@ -58,4 +58,28 @@ test('an entry with a negative window leaves the figures of others defined', asy
   const reversed = `window_from = ${from}, window_to = ${to}`;
   await server.execute(`update trial_entries set ${reversed} where seq = 2`);
   expect(await earlier()).toMatchObject({ sharpe_count: 1, sharpe_mean: 0.5 });
+});
+
+test('a page of large entries is read in parts', async () => {
+  const keys = Array.from({ length: 100 }, (_, at) => at.toString(16).padStart(16, '0'));
+  const trials = packTrials(new Map(keys.map((key) => [key, 0])));
+  for (let at = 10; at < 50; at += 1) {
+    expect(await report({ lock: String(at).repeat(32), trials })).toMatchObject({ status: 204 });
+  }
+  let rowsRead = 0;
+  const counted = server.services.tasks.storage.read.withPlugin({
+    transformQuery: ({ node }) => node,
+    transformResult: async ({ result }) => {
+      rowsRead += result.rows.length;
+      return result;
+    },
+  });
+  const most = { count: 1000, bytes: 3.5 * trials.length };
+  const { entries, hasMore } = await readTrials(counted, 2, most);
+  expect(entries.map(({ seq }) => seq)).toEqual([3, 4, 5]);
+  expect(hasMore).toBe(true);
+  expect(rowsRead).toBeLessThan(20);
+  const all = await readTrials(counted, 2, { count: 40, bytes: 1e9 });
+  expect([all.entries.length, all.hasMore]).toEqual([40, false]);
+  expect(await readTrials(counted, 2, { count: 39, bytes: 1e9 })).toMatchObject({ hasMore: true });
 });

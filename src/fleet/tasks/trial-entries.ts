@@ -15,7 +15,7 @@ import {
   unpackTrials,
   type PackedTrials,
 } from '../../backtest/ledger/packed-trials.ts';
-import { formatInstant, scopeOf, symbolsOf } from './trial-rows.ts';
+import { formatInstant, packedRows, rowsAfter, scopeOf, symbolsOf } from './trial-rows.ts';
 import { ServiceError } from '../../base/errors.ts';
 import type { ChainHead } from '../../base/hash-chain.ts';
 import type { Db, TrialEntriesTable } from '../../storage/tables.ts';
@@ -270,31 +270,6 @@ async function packedOver(
   return groups;
 }
 
-/** Entries that are read at once, since each holds thousands of trials. */
-const PACKED_AT_ONCE = 16;
-
-/** Rows with the trials of searches, oldest first. */
-async function* packedRows(
-  db: Db,
-  where: Partial<Pick<TrialEntriesTable, 'lock_digest' | 'family' | 'bar_ms'>>,
-) {
-  let after = 0;
-  for (;;) {
-    const rows = await db
-      .selectFrom('trial_entries')
-      .selectAll()
-      .where('packed', 'is not', null)
-      .where('seq', '>', after)
-      .where((is) => is.and(where))
-      .orderBy('seq')
-      .limit(PACKED_AT_ONCE)
-      .execute();
-    for (const row of rows) yield { ...row, packed: row.packed! };
-    if (rows.length < PACKED_AT_ONCE) return;
-    after = rows.at(-1)!.seq;
-  }
-}
-
 async function isRecorded(db: Db, lock: string, trial_key: string): Promise<boolean> {
   const row = await db
     .selectFrom('trial_entries')
@@ -358,24 +333,36 @@ async function headOf(db: Db): Promise<ChainHead> {
   });
 }
 
+interface TrialsPage {
+  readonly entries: readonly LedgerEntry[];
+  /** Whether the ledger has entries after these. */
+  readonly hasMore: boolean;
+  readonly head: ChainHead;
+}
+
 /**
- * Returns at most `limit` entries after `afterSeq`, oldest first, as they are stored, so that their reader
- * can verify the chain.
+ * Returns entries after `afterSeq`, oldest first, as they are stored, so that their reader can verify the
+ * chain.
+ *
+ * @param most.count of entries
+ * @param most.bytes of packed trials, unless the first entry has more
  */
 export async function readTrials(
   db: Db,
   afterSeq: number,
-  limit: number,
-): Promise<{ readonly entries: readonly LedgerEntry[]; readonly head: ChainHead }> {
-  // Read before the head, so that no returned entry is after the head.
-  const rows = await db
-    .selectFrom('trial_entries')
-    .selectAll()
-    .where('seq', '>', afterSeq)
-    .orderBy('seq')
-    .limit(limit)
-    .execute();
-  return { entries: rows.map(entryOf), head: await headOf(db) };
+  most: { readonly count: number; readonly bytes: number },
+): Promise<TrialsPage> {
+  const entries: LedgerEntry[] = [];
+  let bytes = 0;
+  let hasMore = false;
+  for await (const row of rowsAfter(db, afterSeq)) {
+    bytes += row.packed?.length ?? 0;
+    hasMore = entries.length === most.count || (entries.length > 0 && bytes > most.bytes);
+    if (hasMore) break;
+    entries.push(entryOf(row));
+  }
+  // Read after the entries, so that none of them is after the head.
+  return { entries, hasMore, head: await headOf(db) };
 }
 
 function entryOf(row: TrialEntriesTable): LedgerEntry {

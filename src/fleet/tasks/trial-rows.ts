@@ -1,5 +1,5 @@
 import type { TrialScope } from '../../backtest/ledger/ledger-entry.ts';
-import type { TrialEntriesTable } from '../../storage/tables.ts';
+import type { Db, TrialEntriesTable } from '../../storage/tables.ts';
 
 /** Scope of the trials in a row of the ledger. */
 export function scopeOf(
@@ -28,4 +28,33 @@ export function symbolsOf(text: string): readonly string[] {
 /** Returns the number itself if it is not a valid time, so that a tampered row can be shown. */
 export function formatInstant(ms: number): string {
   return Math.abs(ms) <= 8.64e15 ? new Date(ms).toISOString() : String(ms);
+}
+
+/** Entries that are read at once, since each holds up to 10,000 trials. */
+const ROWS_AT_ONCE = 16;
+
+/** Rows with the trials of searches, oldest first. */
+export async function* packedRows(db: Db, where: Where, after = 0) {
+  for await (const row of rowsAfter(db, after, where, true)) yield { ...row, packed: row.packed! };
+}
+
+type Where = Partial<Pick<TrialEntriesTable, 'lock_digest' | 'family' | 'bar_ms'>>;
+
+/** Rows after a sequence number, oldest first. */
+export async function* rowsAfter(db: Db, after: number, where: Where = {}, isPacked = false) {
+  let last = after;
+  for (;;) {
+    let query = db
+      .selectFrom('trial_entries')
+      .selectAll()
+      .where('seq', '>', last)
+      .where((is) => is.and(where))
+      .orderBy('seq')
+      .limit(ROWS_AT_ONCE);
+    if (isPacked) query = query.where('packed', 'is not', null);
+    const rows = await query.execute();
+    yield* rows;
+    if (rows.length < ROWS_AT_ONCE) return;
+    last = rows.at(-1)!.seq;
+  }
 }

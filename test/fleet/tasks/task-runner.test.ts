@@ -255,7 +255,7 @@ describe('tasks', () => {
     for (const task_id of [await start(), await start()]) {
       expect((await ended(task_id)).status).toBe('failed');
     }
-    const { entries } = await readTrials(service.storage.read, 0, 10);
+    const { entries } = await readTrials(service.storage.read, 0, { count: 10, bytes: 1 });
     expect(entries).toMatchObject([{ seq: 1, kind: 'trials', count: 1, by: 'operator' }]);
     const { trials } = entries[0] as TrialsRecord;
     expect([...unpackTrials(trials)]).toMatchObject([{ sharpe: null }]);
