@@ -22,7 +22,7 @@ export const BotStatus = z
   .enum(['draft', 'active', 'archived'])
   .describe('A bot is a draft until it is first deployed. An archived bot is kept but cannot run.');
 
-const Document = z.record(z.string(), z.unknown()).openapi('BotDocument', {
+export const Document = z.record(z.string(), z.unknown()).openapi('BotDocument', {
   description: 'A spec as its author wrote it, in the format that `service-local schema` prints.',
   example: {
     apiVersion: 'bots/v1',
@@ -37,13 +37,13 @@ const Document = z.record(z.string(), z.unknown()).openapi('BotDocument', {
   },
 });
 
-const Files = z.record(z.string(), z.string());
+export const Files = z.record(z.string(), z.string());
 
 const files = Files.optional().describe(
   'Files of the spec as texts, by path relative to the spec; at most 32. The code of a custom strategy, if the server has the setting `custom_code`: the module in `strategy.module` and everything that it imports, at most 96 KiB in total. The ONNX files in `ml_models` as base64, at most 512 KiB in total before encoding.',
 );
 
-const BotInput = z
+export const BotInput = z
   .union([
     z.strictObject({ document: Document, files }),
     z.strictObject({
@@ -339,7 +339,7 @@ export const getBotVersionFiles = defineRoute({
   errors: ['not_found'],
 });
 
-const Change = z
+export const Change = z
   .strictObject({
     pointer: z.string().describe('Location in the document, as a JSON pointer (RFC 6901).'),
     kind: z.enum(['added', 'removed', 'changed']),

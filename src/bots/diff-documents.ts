@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { digestsOf, type Bundle } from './bundle.ts';
 import { jsonPointer, type Path } from './document.ts';
+import { fieldsOf, isFields, type Fields } from './fields.ts';
 
 export interface Change {
   /** JSON pointer (RFC 6901). */
@@ -37,6 +38,19 @@ export function diffDocuments(before: unknown, after: unknown, at: Path = []): C
     }
     return diffDocuments(before[name], after[name], place);
   });
+}
+
+/** JSON merge patch (RFC 7396) that turns one document into another one without null values. */
+export function mergePatchBetween(before: Fields, after: Fields): Fields {
+  const names = new Set([...Object.keys(before), ...Object.keys(after)]);
+  const changed = [...names].filter((name) => !isDeepStrictEqual(before[name], after[name]));
+  return Object.fromEntries(
+    changed.map((name) => {
+      const [from, to] = [before[name], after[name]];
+      if (!isFields(to)) return [name, to ?? null];
+      return [name, mergePatchBetween(fieldsOf(from), to)];
+    }),
+  );
 }
 
 export interface FileChange {

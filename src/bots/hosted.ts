@@ -47,9 +47,28 @@ export interface HostedSpec {
  * @throws ServiceError `invalid_spec` with every problem; pointers refer to the spec.
  */
 export function readHostedSpec(sent: SentSpec, allowsCode = false, isStored = true): HostedSpec {
-  const isText = 'yaml' in sent;
+  const { hosted, problems } = checkHostedSpec(sent, allowsCode, isStored);
+  if (hosted === undefined) throw invalidSpec(problems, 'yaml' in sent);
+  return hosted;
+}
+
+/** Result of checking a spec that was sent to a server. */
+export interface CheckedSpec {
+  /** Undefined if there are problems. */
+  readonly hosted: HostedSpec | undefined;
+  /** In the order of the text. Lines and columns refer to the sent YAML, or to nothing for data. */
+  readonly problems: readonly Problem[];
+  readonly document: SourceDocument;
+}
+
+/** Like `readHostedSpec`, but returns the problems. */
+export function checkHostedSpec(
+  sent: SentSpec,
+  allowsCode: boolean,
+  isStored: boolean,
+): CheckedSpec {
   const { spec, document, problems } = parseSpec(
-    isText ? sent.yaml : JSON.stringify(sent.document),
+    'yaml' in sent ? sent.yaml : JSON.stringify(sent.document),
     'the spec',
     isStored,
   );
@@ -65,9 +84,12 @@ export function readHostedSpec(sent: SentSpec, allowsCode = false, isStored = tr
     ...modelFaults,
     ...unnamedModels(document, files),
   ];
-  if (spec === undefined || all.length > 0) throw invalidSpec(inOrder(all), isText);
+  if (spec === undefined || all.length > 0) {
+    return { hosted: undefined, problems: inOrder(all), document };
+  }
   const { value } = document;
-  return { document: value, spec, hash: specHash(value), declared: spec, files, models };
+  const hosted = { document: value, spec, hash: specHash(value), declared: spec, files, models };
+  return { hosted, problems: [], document };
 }
 
 /** Values that override a spec for one run. */

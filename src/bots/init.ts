@@ -54,14 +54,13 @@ const BUNDLED = 'sp500-daily.csv';
 
 /** Files of a new bot by path relative to its directory. Expects a plan without problems. */
 export function botFiles(plan: BotPlan): ReadonlyMap<string, string> {
-  const example = (path: string): string => readFileSync(join(examples(), path), 'utf8');
   const files = new Map([
     ['bot.yaml', specText(plan)],
     ['README.md', readmeText(plan)],
     ['.gitignore', 'node_modules/\nruns/\n'],
   ]);
   if (plan.strategy === 'module') {
-    files.set('strategy.ts', example('strategies/my-strategy.ts'));
+    files.set('strategy.ts', exampleStrategy());
     files.set('tsconfig.json', `${JSON.stringify(TSCONFIG, null, 2)}\n`);
   }
   if (plan.source === undefined) {
@@ -69,6 +68,11 @@ export function botFiles(plan: BotPlan): ReadonlyMap<string, string> {
     files.set('data/README.md', example('data/README.md'));
   }
   return files;
+}
+
+/** Code of a strategy to start from; `startingParams('module')` has its parameters. */
+export function exampleStrategy(): string {
+  return example('strategies/my-strategy.ts');
 }
 
 /** @throws ServiceError `conflict` that lists the files that exist. */
@@ -104,9 +108,9 @@ export function writeBot(directory: string, files: ReadonlyMap<string, string>):
   return [...files.keys()].map((name) => join(directory, name));
 }
 
-function examples(): string {
+function example(path: string): string {
   const manifest = createRequire(import.meta.url).resolve('service-local/package.json');
-  return join(dirname(manifest), 'examples');
+  return readFileSync(join(dirname(manifest), 'examples', path), 'utf8');
 }
 
 /** A JSON string is valid YAML, whatever characters it contains. */
@@ -163,7 +167,10 @@ function strategyText(strategy: string): string {
   return params.length === 0 ? choice : `${choice}, params: { ${params.join(', ')} }`;
 }
 
-function startingParams(strategy: string): Readonly<Record<string, string | number | boolean>> {
+/** Default parameters of a built-in strategy, or of `module`. */
+export function startingParams(
+  strategy: string,
+): Readonly<Record<string, string | number | boolean>> {
   if (strategy === 'module') return MODULE_PARAMS;
   const declared: Params = BUILT_IN_STRATEGIES.get(strategy)?.params ?? {};
   return Object.fromEntries(Object.entries(declared).map(([key, param]) => [key, param.default]));

@@ -2,7 +2,7 @@ import type { BotDetail, BotSummary, createBot, getBot, updateBot } from '../api
 import type { getBotSnapshot } from '../api/bot-state.ts';
 import type { BotReplay, replayBot } from '../api/replay.ts';
 import type { BotDeployment, EffectiveHalt } from '../api/tasks.ts';
-import type { SourceDocument } from '../bots/document.ts';
+import { parsePointer, type SourceDocument } from '../bots/document.ts';
 import type { Client } from '../client/client.ts';
 import type { AnswerOf, RequestOf } from '../client/route.ts';
 import { ServiceError, type Problem } from '../base/errors.ts';
@@ -173,7 +173,7 @@ async function sendFile<T>({ file, source }: BotFile, send: () => Promise<T>): P
   } catch (error) {
     if (!(error instanceof ServiceError) || error.code !== 'invalid_spec') throw error;
     const problems = error.problems.map(({ pointer = '', ...what }) =>
-      source.problem(pathOf(pointer), what),
+      source.problem(parsePointer(pointer), what),
     );
     throw invalidFiles([file], problems, error);
   }
@@ -190,12 +190,6 @@ export function invalidFiles(
     ...(cause?.remedy !== undefined && { remedy: cause.remedy }),
     cause,
   });
-}
-
-/** Splits a JSON pointer (RFC 6901). */
-function pathOf(pointer: string): string[] {
-  const steps = pointer.split('/').slice(1);
-  return steps.map((step) => step.replaceAll('~1', '/').replaceAll('~0', '~'));
 }
 
 const MOMENT = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?Z$/;

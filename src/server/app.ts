@@ -21,6 +21,7 @@ import { METHODS } from 'node:http';
 import { OpenAPIHono, type RouteConfig } from '@hono/zod-openapi';
 import type { Context, MiddlewareHandler } from 'hono';
 import { matchedRoutes } from 'hono/route';
+import { validateBot } from '../api/bot-specs.ts';
 import { createBot, updateBot } from '../api/bots.ts';
 import { haltFailure } from '../api/halt-failure.ts';
 import { addDocument, DOCUMENTS_PATH } from '../api/knowledge.ts';
@@ -39,6 +40,7 @@ import { addAnalyses } from './analyses.ts';
 import { limitAttempts, PASSKEYS, PASSWORDS, warnAboutProxies } from './login-attempts.ts';
 import { authenticate } from './authentication.ts';
 import { readBody } from './body.ts';
+import { addBotSpecs } from './bot-specs.ts';
 import { addBotState } from './bot-state.ts';
 import { addBots } from './bots.ts';
 import { addComparison } from './comparison.ts';
@@ -65,8 +67,8 @@ import { addReplay } from './replay.ts';
 import { addRisk } from './risk.ts';
 import { addResearch } from './research.ts';
 import { traceRequests } from './request-spans.ts';
-import { isSecure, refuseForeign } from './session-cookie.ts';
 import { addRunners, admitRunner } from './runners.ts';
+import { isSecure, refuseForeign, sessionOf } from './session-cookie.ts';
 import { addSearches } from './searches.ts';
 import { addSessionViews } from './session-views.ts';
 import { addTasks } from './tasks.ts';
@@ -79,6 +81,8 @@ const ROUTES: readonly ((app: App, services: Services) => void)[] = [
   addAdministrators,
   addAgents,
   addAnalyses,
+  // Before the routes of one bot, whose paths its own would match.
+  addBotSpecs,
   addBots,
   addBotState,
   addComparison,
@@ -123,6 +127,8 @@ const HEADERS = {
 /** RFC 6797: one year, and only for this host, because other hosts of the domain may lack TLS. */
 const HSTS = { 'Strict-Transport-Security': 'max-age=31536000' };
 
+const EDITOR_FORM = /^\/console\/bots\/(new|[^/]+\/edit)$/;
+
 /** Longer than the timeout of database statements, shorter than the timeout of clients. */
 const REQUEST_TIMEOUT_MS = 30_000;
 
@@ -145,6 +151,7 @@ export function createApp(services: Services, timeoutMs = REQUEST_TIMEOUT_MS): A
   // Only authenticated callers may send large bodies.
   app.on('POST', DOCUMENTS_PATH, authenticate(addDocument, services));
   app.on('POST', createBot.path, authenticate(createBot, services));
+  app.on('POST', validateBot.path, authenticate(validateBot, services));
   app.on('PUT', '/bots/:bot_ref', authenticate(updateBot, services));
   app.on('PUT', '/searches/:search_id/inputs/*', authenticate(storeInput, services));
   app.on('POST', '/searches/:search_id/shards', authenticate(queueShards, services));
@@ -152,7 +159,9 @@ export function createApp(services: Services, timeoutMs = REQUEST_TIMEOUT_MS): A
   const runner = '/deployments/:deployment_id/runner';
   app.on('POST', runner, authenticate(reportRunner, services), admitRunner(services));
   app.use(async (c, next) => {
-    c.set('body', await readBody(c.req));
+    // The forms of editors contain code. Only an administrator who is signed in may send so much.
+    const isEditor = EDITOR_FORM.test(c.req.path) && (await sessionOf(c, services)) !== undefined;
+    c.set('body', await readBody(c.req, isEditor));
     await withTimeout(next(), timeoutMs);
   });
   // Reject requests from foreign pages first, so that they cannot use up the attempts of their visitors.

@@ -9,8 +9,8 @@ import { ServiceError } from '../base/errors.ts';
 const MOST_BYTES = 128 * 1024;
 /** Limit for runner reports with up to 512 events, bots with models, inputs of searches, and trials. */
 const MOST_BYTES_OF_THESE = 1024 * 1024;
-/** Requests that create or update bots; `app.ts` authenticates all requests with large bodies before it reads them. */
-const BOT_REQUEST = /^(POST \/bots|PUT \/bots\/[^/]+)$/;
+/** Requests that check, create or update bots; `app.ts` authenticates all requests with large bodies before it reads them. */
+const BOT_REQUEST = /^(POST \/bots(\/validate)?|PUT \/bots\/[^/]+)$/;
 /** Limit for documents of 5 MiB with their line feeds escaped in JSON. */
 const MOST_BYTES_OF_DOCUMENTS = 8 * 1024 * 1024;
 
@@ -19,12 +19,13 @@ const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 /**
  * Reads the body once, and caches its text for later handlers.
  *
+ * @param isLarge whether the body may be as large as that of a bot with models.
  * @throws ServiceError `payload_too_large`; `invalid_request` when it ends early or is not UTF-8.
  */
-export async function readBody(request: HonoRequest): Promise<Uint8Array> {
+export async function readBody(request: HonoRequest, isLarge = false): Promise<Uint8Array> {
   const { method, path } = request;
   if (method === 'GET' || method === 'HEAD') return new Uint8Array();
-  const bytes = await readBytes(request, mostBytes(method, path));
+  const bytes = await readBytes(request, isLarge ? MOST_BYTES_OF_THESE : mostBytes(method, path));
   let text: string;
   try {
     text = UTF8.decode(bytes);

@@ -39,7 +39,12 @@ export interface Bot extends BotRow {
 }
 
 /** `ETag` (RFC 9110) of a bot, which changes with its version and status. */
-export function formatEtag({ bot_id, current_version, version_hash, status }: Bot): string {
+export function formatEtag({
+  bot_id,
+  current_version,
+  version_hash,
+  status,
+}: Pick<Bot, 'bot_id' | 'current_version' | 'version_hash' | 'status'>): string {
   return `"${bot_id}.${current_version}.${version_hash}.${status}"`;
 }
 

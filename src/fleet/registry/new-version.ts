@@ -1,11 +1,21 @@
-import { ServiceError } from '../../base/errors.ts';
+import { ServiceError, type Problem } from '../../base/errors.ts';
 import { bundleHash, codeOf, versionHash } from '../../bots/bundle.ts';
-import { invalidSpec, readHostedSpec, type HostedSpec, type SentSpec } from '../../bots/hosted.ts';
+import { parsePointer, type SourceDocument } from '../../bots/document.ts';
+import {
+  checkHostedSpec,
+  invalidSpec,
+  type CheckedSpec,
+  type HostedSpec,
+  type SentSpec,
+} from '../../bots/hosted.ts';
 import type { BotVersionsTable, Db } from '../../storage/tables.ts';
 import { openHosted, type CodeLimits } from '../../trading/sandbox/hosted-run.ts';
 
 /** Characters. Parsing a spec of this length takes the thread about a second. */
 const LONGEST_SPEC = 128 * 1024;
+
+/** Last parts of paths such as `/bots/schema`, where a path can have the slug of a bot. */
+const RESERVED_SLUGS: ReadonlySet<string> = new Set(['new', 'schema', 'templates', 'validate']);
 
 /**
  * Checks a sent spec, and loads its custom strategy once if it has one.
@@ -15,24 +25,56 @@ export async function admitSpec(
   sent: SentSpec,
   limits: CodeLimits | undefined,
 ): Promise<HostedSpec> {
+  const { hosted, problems } = await checkSpec(sent, limits);
+  if (hosted === undefined) throw invalidSpec(problems, 'yaml' in sent);
+  return hosted;
+}
+
+/**
+ * Like `admitSpec`, but returns the problems.
+ * @throws ServiceError `payload_too_large`
+ */
+export async function checkSpec(
+  sent: SentSpec,
+  limits: CodeLimits | undefined,
+): Promise<CheckedSpec> {
   const { length } = 'yaml' in sent ? sent.yaml : JSON.stringify(sent.document);
   if (length > LONGEST_SPEC) {
     throw new ServiceError('payload_too_large', `the spec has ${length} characters`, {
       remedy: `Shorten it to at most ${LONGEST_SPEC} characters; bundled files do not count.`,
     });
   }
-  const hosted = readHostedSpec(sent, limits !== undefined, false);
-  if (codeOf(hosted.files) === undefined) return hosted;
+  const checked = withReservedSlug(checkHostedSpec(sent, limits !== undefined, false));
+  const { hosted, document } = checked;
+  if (hosted === undefined || codeOf(hosted.files) === undefined) return checked;
   try {
     const { close } = await openHosted({ ...hosted, models: [] }, limits);
     await close();
+    return checked;
   } catch (error) {
-    if (!(error instanceof ServiceError) || error.code === 'invalid_spec') throw error;
-    const { code, message, remedy = '' } = error;
-    const problem = { code, pointer: '/spec/strategy/module', message: `${message}; ${remedy}` };
-    throw invalidSpec([problem], 'yaml' in sent);
+    if (!(error instanceof ServiceError)) throw error;
+    return { hosted: undefined, problems: codeProblems(error, document), document };
   }
-  return hosted;
+}
+
+function withReservedSlug(checked: CheckedSpec): CheckedSpec {
+  const { hosted, document, problems } = checked;
+  if (hosted === undefined || !RESERVED_SLUGS.has(hosted.spec.metadata.slug)) return checked;
+  const message = 'names a page of the server; choose another slug';
+  const problem = document.problem(['metadata', 'slug'], { code: 'invalid_value', message });
+  return { hosted: undefined, document, problems: [...problems, problem] };
+}
+
+/** Problems of a strategy that does not load, or that does not fit the spec. */
+function codeProblems(error: ServiceError, document: SourceDocument): Problem[] {
+  const { code, message, remedy = '', problems } = error;
+  const at = ['spec', 'strategy', 'module'];
+  if (code !== 'invalid_spec')
+    return [document.problem(at, { code, message: `${message}; ${remedy}` })];
+  // Their positions refer to the spec as JSON.
+  return problems.map(({ pointer = '', file: _file, line: _line, column: _column, ...what }) =>
+    document.problem(parsePointer(pointer), what),
+  );
 }
 
 export function hashVersion({ hash, files }: HostedSpec): string {

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { prepareSeries } from '../../base/charts/chart-series.ts';
@@ -45,6 +45,7 @@ import { timeline } from './client/timeline.ts';
 import { STYLE } from './style.ts';
 import { STYLE_OF_BOTS } from './style-bots.ts';
 import { STYLE_OF_CHAT } from './style-chat.ts';
+import { STYLE_OF_EDITOR } from './style-editor.ts';
 
 /**
  * A static file of the console. Its URL contains a hash of the content, so browsers may cache it
@@ -107,7 +108,7 @@ function vendorScript(
 export const STYLE_SHEET = asset(
   'style.css',
   'text/css; charset=utf-8',
-  `:root {${CHART_COLORS}}\n${CHART_CSS}\n${STYLE}${STYLE_OF_BOTS}${STYLE_OF_CHAT}`,
+  `:root {${CHART_COLORS}}\n${CHART_CSS}\n${STYLE}${STYLE_OF_BOTS}${STYLE_OF_CHAT}${STYLE_OF_EDITOR}`,
 );
 export const THEME = script('theme', theme);
 export const FORMS = script('forms', announce, forms);
@@ -177,6 +178,16 @@ export const CHAT = script(
   askQuestion,
   chat,
 );
+
+/** Bundle of `editor/`, which `npm run prepare` builds, also for a server that runs from its sources. */
+const EDITOR_BUNDLE = new URL(
+  import.meta.url.endsWith('.ts') ? '../../../dist/src/server/console/editor.js' : './editor.js',
+  import.meta.url,
+);
+/** Undefined if the bundle is missing; the pages then have plain text areas. */
+export const EDITOR = existsSync(EDITOR_BUNDLE)
+  ? asset('editor.js', JAVASCRIPT, readFileSync(EDITOR_BUNDLE, 'utf8'))
+  : undefined;
 
 export const ICON = asset(
   'icon.svg',

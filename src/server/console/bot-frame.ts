@@ -10,6 +10,7 @@ const TABS = [
   { title: 'Events', page: 'events' },
   { title: 'Runs', page: 'runs' },
   { title: 'Versions', page: 'versions' },
+  { title: 'Edit', page: 'edit' },
   { title: 'Chat', page: 'chat' },
 ] as const;
 

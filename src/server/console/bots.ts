@@ -1,7 +1,9 @@
 import { html } from 'hono/html';
 import type { BotListItem, listBots } from '../../api/bots.ts';
 import { addBotPage } from './bot.ts';
+import { addBotEdit } from './bot-edit.ts';
 import { addBotEvents } from './bot-events.ts';
+import { addNewBot, NEW_BOT_PATH } from './bot-new.ts';
 import { addBotRuns } from './bot-runs.ts';
 import { addBotTrades } from './bot-trades.ts';
 import { addBotVersions } from './bot-versions.ts';
@@ -28,7 +30,10 @@ const PAGE = 50;
 
 export function addBotPages(pages: Pages): void {
   pages.get(BOTS_PATH, showBots);
+  // Before the page of a bot, whose path would match its own.
+  addNewBot(pages);
   addBotPage(pages);
+  addBotEdit(pages);
   addBotEvents(pages);
   addBotRuns(pages);
   addBotTrades(pages);
@@ -47,17 +52,18 @@ async function showBots({ call, query }: Visit): Promise<Content> {
   const isFiltered = filter.q !== undefined || filter.status !== undefined;
   return {
     title: 'Bots',
-    body: html`${
-      (items.length > 0 || isFiltered) &&
-      html`<form method="get" action="${BOTS_PATH}" class="filter" role="search">
-        ${field('Name or slug', 'q', { type: 'search', value: filter.q ?? '', maxlength: 120 })}
-        ${select('Status', 'status', STATUSES, filter.status)}
-        <button>Search</button>
-        ${isFiltered && html`<a class="button" href="${BOTS_PATH}">Show all</a>`}
-      </form>`
-    }
-    ${items.length === 0 ? none(isFiltered) : list(items)}
-    ${pager(BOTS_PATH, { ...filter, cursor }, next_cursor)}`,
+    body: html`<p class="actions"><a class="button" href="${NEW_BOT_PATH}">New bot</a></p>
+      ${
+        (items.length > 0 || isFiltered) &&
+        html`<form method="get" action="${BOTS_PATH}" class="filter" role="search">
+          ${field('Name or slug', 'q', { type: 'search', value: filter.q ?? '', maxlength: 120 })}
+          ${select('Status', 'status', STATUSES, filter.status)}
+          <button>Search</button>
+          ${isFiltered && html`<a class="button" href="${BOTS_PATH}">Show all</a>`}
+        </form>`
+      }
+      ${items.length === 0 ? none(isFiltered) : list(items)}
+      ${pager(BOTS_PATH, { ...filter, cursor }, next_cursor)}`,
   };
 }
 
@@ -68,7 +74,7 @@ function none(isFiltered: boolean): Child {
         'service-local bots list --query TEXT',
       )
     : emptyState(
-        'There is no bot yet. Create one from a file:',
+        'There is no bot yet. Create one with the button, or from a file:',
         'service-local bots create --file bot.yaml',
       );
 }

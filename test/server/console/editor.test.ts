@@ -1,0 +1,136 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { stringify } from 'yaml';
+import { exampleDocument } from '../../../src/api/bots.ts';
+import type { BotDetail } from '../../../src/api/bots.ts';
+import { createApp } from '../../../src/server/app.ts';
+import { fillCatalogue } from '../../fleet/tasks/market.ts';
+import { newTestApp, type TestApp } from '../in-process.ts';
+import { newSignedIn, type Visitor } from './visitor.ts';
+
+let server: TestApp;
+let visitor: Visitor;
+
+beforeAll(async () => {
+  const made = await newTestApp();
+  const tasks = { ...made.services.tasks, customCode: { memoryMb: 256, timeoutMs: 5000 } };
+  server = Object.assign(made, { app: createApp({ ...made.services, tasks }) });
+  await fillCatalogue(server.services.tasks.catalogueDir, 1);
+  ({ visitor } = await newSignedIn(server));
+});
+afterAll(() => server.close());
+
+const yaml = (slug: string, fast: number): string => stringify(exampleDocument(slug, fast));
+
+async function readBot(slug: string): Promise<BotDetail> {
+  return JSON.parse((await visitor.open(`/bots/${slug}`)).text) as BotDetail;
+}
+
+async function create(slug: string): Promise<string> {
+  await visitor.submit('/console/bots/new', { action: 'create', spec: yaml(slug, 10), key: slug });
+  return `/console/bots/${slug}/edit`;
+}
+
+describe('the page of a new bot', () => {
+  test('contains a template, also one with code', async () => {
+    expect((await visitor.open('/console/bots/new')).text).toContain('name: sma_crossover');
+    const { text } = await visitor.open('/console/bots/new?template=module');
+    expect(text).toContain('module: ./strategy.ts');
+    expect(text).toMatch(/<textarea[^>]*data-language="typescript"[\s\S]*defineStrategy/);
+  });
+
+  test('creates the bot once, from text with the line ends of a browser', async () => {
+    const spec = yaml('made', 10).replaceAll('\n', '\r\n');
+    const form = { action: 'create', spec, key: 'one' };
+    for (const _ of [1, 2]) {
+      const { location } = await visitor.submit('/console/bots/new', form);
+      expect(location).toBe('/console/bots/made/edit');
+    }
+    expect((await readBot('made')).document).toEqual(exampleDocument('made', 10));
+  });
+
+  test('keeps the typed text and lists problems with their lines', async () => {
+    const spec = `${yaml('bad', 10)}# <b>mine</b>`.replace('fast:', 'fats:');
+    for (const action of ['create', 'check']) {
+      const { status, text } = await visitor.submit('/console/bots/new', {
+        action,
+        spec,
+        key: 'b',
+      });
+      expect(status).toBe(action === 'create' ? 422 : 200);
+      expect(text).toContain('# &lt;b&gt;mine&lt;/b&gt;');
+      expect(text).toMatch(/line 1\d/i);
+    }
+    expect((await visitor.open('/bots/bad')).status).toBe(404);
+  });
+
+  test('refuses a slug that names a page', async () => {
+    const form = { action: 'create', spec: yaml('new', 10), key: 'new' };
+    expect((await visitor.submit('/console/bots/new', form)).text).toContain('choose another slug');
+  });
+});
+
+describe('the page that edits a bot', () => {
+  test('saves the text as the next version', async () => {
+    const path = await create('saved');
+    const form = { action: 'save', version: '1', spec: yaml('saved', 12) };
+    expect((await visitor.submit(path, form)).location).toBe(path);
+    expect(await readBot('saved')).toMatchObject({
+      current_version: 2,
+      document: exampleDocument('saved', 12),
+    });
+    expect((await visitor.open(path)).text).toContain('Version 2 is saved.');
+  });
+
+  test('keeps the text when someone else saved first, and shows what they changed', async () => {
+    const path = await create('raced');
+    const { person, visitor: other } = await newSignedIn(server);
+    await other.submit(path, { action: 'save', version: '1', spec: yaml('raced', 15) });
+    const form = { action: 'save', version: '1', spec: yaml('raced', 20) };
+    const { status, text } = await visitor.submit(path, form);
+    expect(status).toBe(412);
+    expect(text).toContain(`${person.name.slice(1)} saved version 2 of raced`);
+    expect(text).toMatch(/<del><code>10<\/code><\/del>[\s\S]*<ins><code>15<\/code><\/ins>/);
+    expect(text).toContain('fast: 20');
+    expect(text).toContain('name="version" value="2"');
+    expect((await readBot('raced')).current_version).toBe(2);
+    await visitor.submit(path, { ...form, version: '2' });
+    expect((await readBot('raced')).document).toEqual(exampleDocument('raced', 20));
+  });
+
+  test('backtests the text without saving it', async () => {
+    const path = await create('tried');
+    const form = { version: '1', spec: yaml('tried', 14), key: 'try' };
+    const { text } = await visitor.submit(path, { ...form, action: 'backtest' });
+    const [, task] = /data-task="([^"]+)"\s+data-open/.exec(text)!;
+    expect(JSON.parse((await visitor.open(`/tasks/${task}`)).text)).toMatchObject({
+      version: 1,
+      input: { patch: { spec: { strategy: { params: { fast: 14 } } } } },
+    });
+    // The backtest made the draft active, which does not count as a change by someone else.
+    expect((await visitor.submit(path, { ...form, action: 'save' })).location).toBe(path);
+    const wrong = { ...form, action: 'backtest', version: '2', spec: yaml('tried', -1) };
+    expect((await visitor.submit(path, wrong)).text).toContain('has problems, so it cannot run');
+  });
+
+  test('saves code beside the spec, and asks to save it before a backtest', async () => {
+    const { text } = await visitor.open('/console/bots/new?template=module');
+    const spec = decode(/<textarea\s+id="spec"[^>]*>\n([\s\S]*?)<\/textarea/.exec(text)![1]!);
+    const code = decode(/<textarea\s+id="code-0"[^>]*>\n([\s\S]*?)<\/textarea/.exec(text)![1]!);
+    const form = { spec, file: 'strategy.ts', code, key: 'code' };
+    const made = await visitor.submit('/console/bots/new', { ...form, action: 'create' });
+    expect([made.status, made.location]).toEqual([303, '/console/bots/my-strategy/edit']);
+    const changed = { ...form, code: `${code}// more\n`, version: '1' };
+    const path = made.location!;
+    const refused = await visitor.submit(path, { ...changed, action: 'backtest' });
+    expect(refused.text).toContain('only saved code can run');
+    expect(refused.text).toContain('// more');
+    await visitor.submit(path, { ...changed, action: 'save' });
+    const files = await visitor.open('/bots/my-strategy/versions/2/files');
+    expect(JSON.parse(files.text)).toEqual({ files: { 'strategy.ts': `${code}// more\n` } });
+  });
+});
+
+function decode(text: string): string {
+  const entities = { '&lt;': '<', '&gt;': '>', '&quot;': '"', '&#39;': "'", '&amp;': '&' };
+  return text.replaceAll(/&(?:lt|gt|quot|amp|#39);/g, (one) => entities[one as '&lt;']);
+}
