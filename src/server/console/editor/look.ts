@@ -59,6 +59,8 @@ const THEME = EditorView.theme({
     background: 'var(--panel)',
     paddingLeft: '1rem',
   },
+  // Few fonts have the arrows around this text.
+  '.cm-collapsedLines::before, .cm-collapsedLines::after': { content: 'none' },
 });
 
 const COLORS = HighlightStyle.define([
