@@ -19,8 +19,7 @@ export function addTrials(app: App, { tasks }: Services): void {
   app.openapi(recordTrials, async (c) => {
     const { lock, trials, from, to, ...rest } = c.req.valid('json');
     const scope = { ...rest, from: new Date(from).toISOString(), to: new Date(to).toISOString() };
-    const { storage, clock } = tasks;
-    await storage.write((tx) => recordReported(tx, actorOf(c), clock(), { lock, scope, trials }));
+    await recordReported(tasks, actorOf(c), { lock, scope, trials });
     return c.body(null, 204);
   });
 }

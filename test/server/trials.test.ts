@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { packTrials } from '../../src/backtest/ledger/packed-trials.ts';
 import { countTrials, readTrials } from '../../src/fleet/tasks/trial-entries.ts';
 import { newTestApp, type Answer, type TestApp } from './in-process.ts';
@@ -82,4 +82,16 @@ test('a page of large entries is read in parts', async () => {
   const all = await readTrials(counted, 2, { count: 40, bytes: 1e9 });
   expect([all.entries.length, all.hasMore]).toEqual([40, false]);
   expect(await readTrials(counted, 2, { count: 39, bytes: 1e9 })).toMatchObject({ hasMore: true });
+});
+
+test('trials that are reported at once are recorded once, and reported again write nothing', async () => {
+  const { storage } = server.services.tasks;
+  const write = vi.spyOn(storage, 'write');
+  const change = { lock: 'b'.repeat(64), trials: packed(1, 7) };
+  await Promise.all([report(change), report(change), report(change)]);
+  const { entries } = await readTrials(storage.read, 0, { count: 1000, bytes: 1e9 });
+  expect(entries.filter(({ lock }) => lock === change.lock)).toHaveLength(1);
+  write.mockClear();
+  expect(await report(change)).toMatchObject({ status: 204 });
+  expect(write).not.toHaveBeenCalled();
 });

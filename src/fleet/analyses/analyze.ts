@@ -25,13 +25,13 @@ interface Surroundings {
  * @throws TaskFailure; the reason with which `signal` was aborted.
  */
 export async function analyze(
-  { storage, clock }: Pick<TaskService, 'storage' | 'clock'>,
+  service: Pick<TaskService, 'storage' | 'clock'>,
   { task_id, kind: of, input }: Claim,
   work: Omit<AnalysisWork, 'kind' | 'input' | 'workers'>,
   { workers, signal, onProgress, persist }: Surroundings,
 ) {
   const kind = of as AnalysisKind;
-  const { read } = storage;
+  const { read } = service.storage;
   const began = await persist(() => lastTrialEntry(read));
   const { document, files: models, catalogueDir, timeoutMs, directory } = work;
   const own = { document, files: models, catalogueDir, timeoutMs, directory };
@@ -40,11 +40,7 @@ export async function analyze(
     {
       onProgress,
       record: (trials) =>
-        persist(() =>
-          storage.write(async (tx) =>
-            recordTrials(tx, await callerOf(tx, task_id), clock(), trials),
-          ),
-        ),
+        persist(async () => recordTrials(service, await callerOf(read, task_id), trials)),
       count: (trials) => persist(() => countTrials(read, trials, began)),
     },
     signal,

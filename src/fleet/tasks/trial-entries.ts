@@ -15,9 +15,10 @@ import {
   unpackTrials,
   type PackedTrials,
 } from '../../backtest/ledger/packed-trials.ts';
-import { formatInstant, packedRows, rowsAfter, scopeOf, symbolsOf } from './trial-rows.ts';
+import { entryOf, packedRows, rowsAfter, scopeOf, symbolsOf } from './trial-rows.ts';
 import { ServiceError } from '../../base/errors.ts';
 import type { ChainHead } from '../../base/hash-chain.ts';
+import type { Storage } from '../../storage/storage.ts';
 import type { Db, TrialEntriesTable } from '../../storage/tables.ts';
 import type { EarlierTrials, Holdout } from '../../backtest/summary.ts';
 
@@ -66,38 +67,63 @@ export interface ReportedTrials {
 const MOST_SHARPE = 1e20;
 
 /**
- * Records the trials that are not recorded yet, in one entry.
+ * Records the trials that are not recorded yet, in one entry. Entries are searched before the write, since
+ * all other writes wait for it, and the write searches only those added since.
  *
  * @throws ServiceError `invalid_request` for trials that are not packed, or a Sharpe ratio beyond `MOST_SHARPE`
  */
 export async function recordTrials(
-  tx: Db,
+  { storage, clock }: { readonly storage: Storage; readonly clock: () => number },
   by: string,
-  now: number,
   { lock, scope, trials }: ReportedTrials,
 ): Promise<void> {
-  const unrecorded = new Map<string, number | null>();
+  const { seq } = await headOf(storage.read);
+  const candidates = await withoutRecorded(storage.read, lock, unpackReported(trials), 0);
+  if (candidates.size === 0) return;
+  await storage.write(async (tx) => {
+    const unrecorded = await withoutRecorded(tx, lock, candidates, seq);
+    const [first] = unrecorded.keys();
+    if (first === undefined) return;
+    const packed = packTrials(unrecorded);
+    const count = unrecorded.size;
+    const record = { kind: 'trials', by, lock, ...scope, count, trials: packed } as const;
+    await append(tx, clock(), record, { trial_key: first, sharpe: null, packed });
+  });
+}
+
+/** Sharpe ratios by key. */
+type Sharpes = ReadonlyMap<string, number | null>;
+
+function unpackReported(trials: PackedTrials): Sharpes {
+  const sharpes = new Map<string, number | null>();
   for (const { key, sharpe } of unpackTrials(trials)) {
     if (sharpe !== null && !(Math.abs(sharpe) <= MOST_SHARPE)) throw notPacked();
-    unrecorded.set(key, sharpe);
+    sharpes.set(key, sharpe);
   }
   if (!Number.isInteger(countPacked(trials))) throw notPacked();
-  const single = await tx
+  return sharpes;
+}
+
+/** Returns the trials that no entry of the lock after a sequence number has. */
+async function withoutRecorded(
+  db: Db,
+  lock: string,
+  trials: Sharpes,
+  after: number,
+): Promise<Sharpes> {
+  const unrecorded = new Map(trials);
+  const single = await db
     .selectFrom('trial_entries')
     .select('trial_key')
     .where('lock_digest', '=', lock)
+    .where('seq', '>', after)
     .execute();
   for (const { trial_key } of single) unrecorded.delete(trial_key);
   const keys = new TrialKeys(unrecorded.keys());
-  for await (const { packed } of packedRows(tx, { lock_digest: lock })) {
+  for await (const { packed } of packedRows(db, { lock_digest: lock }, after)) {
     for (const key of keys.foundIn(packed)) unrecorded.delete(key);
   }
-  const [first] = unrecorded.keys();
-  if (first === undefined) return;
-  const packed = packTrials(unrecorded);
-  const count = unrecorded.size;
-  const record = { kind: 'trials', by, lock, ...scope, count, trials: packed } as const;
-  await append(tx, now, record, { trial_key: first, sharpe: null, packed });
+  return unrecorded;
 }
 
 function notPacked(): ServiceError {
@@ -363,13 +389,4 @@ export async function readTrials(
   }
   // Read after the entries, so that none of them is after the head.
   return { entries, hasMore, head: await headOf(db) };
-}
-
-function entryOf(row: TrialEntriesTable): LedgerEntry {
-  const { seq, kind, lock_digest: lock, trial_key, sharpe, prev_hash, hash, packed } = row;
-  const recorded_at = formatInstant(row.recorded_at);
-  const common = { seq, recorded_at, by: row.recorded_by, lock, ...scopeOf(row), prev_hash, hash };
-  if (kind === 'holdout_opened') return { ...common, kind };
-  const trials = packed ?? packTrials(new Map([[trial_key, sharpe]]));
-  return { ...common, kind, count: countPacked(trials), trials };
 }

@@ -1,4 +1,5 @@
-import type { TrialScope } from '../../backtest/ledger/ledger-entry.ts';
+import type { LedgerEntry, TrialScope } from '../../backtest/ledger/ledger-entry.ts';
+import { countPacked, packTrials } from '../../backtest/ledger/packed-trials.ts';
 import type { Db, TrialEntriesTable } from '../../storage/tables.ts';
 
 /** Scope of the trials in a row of the ledger. */
@@ -26,8 +27,17 @@ export function symbolsOf(text: string): readonly string[] {
 }
 
 /** Returns the number itself if it is not a valid time, so that a tampered row can be shown. */
-export function formatInstant(ms: number): string {
+function formatInstant(ms: number): string {
   return Math.abs(ms) <= 8.64e15 ? new Date(ms).toISOString() : String(ms);
+}
+
+export function entryOf(row: TrialEntriesTable): LedgerEntry {
+  const { seq, kind, lock_digest: lock, trial_key, sharpe, prev_hash, hash, packed } = row;
+  const recorded_at = formatInstant(row.recorded_at);
+  const common = { seq, recorded_at, by: row.recorded_by, lock, ...scopeOf(row), prev_hash, hash };
+  if (kind === 'holdout_opened') return { ...common, kind };
+  const trials = packed ?? packTrials(new Map([[trial_key, sharpe]]));
+  return { ...common, kind, count: countPacked(trials), trials };
 }
 
 /** Entries that are read at once, since each holds up to 10,000 trials. */
