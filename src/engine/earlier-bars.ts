@@ -18,15 +18,17 @@ export class EarlierBars {
   readonly #longer = new Map<TimeframeName, Map<string, Bars>>();
 
   add({ bars, timeframe, continues = false }: EarlierPart): void {
-    if (!continues) {
-      this.#ofRun.clear();
-      this.#longer.clear();
-    }
+    if (!continues) this.clear();
     let known = timeframe === undefined ? this.#ofRun : this.#longer.get(timeframe);
     if (known === undefined) this.#longer.set(timeframe!, (known = new Map()));
     for (const [symbol, more] of Object.entries(bars)) {
       known.set(symbol, appendBars(known.get(symbol) ?? allocateBars(0), more));
     }
+  }
+
+  clear(): void {
+    this.#ofRun.clear();
+    this.#longer.clear();
   }
 
   of(symbol: string): Pick<EngineInstrument, 'warmUp' | 'longer'> {

@@ -197,6 +197,8 @@ export class RunState {
       if (instrument === undefined) throw new RangeError(`this run has no instrument ${symbol}`);
       return instrument;
     });
+    // `withWarmUp` and `longer` have these bars, and no others follow.
+    this.#earlier.clear();
     for (const instrument of added) {
       const { index, symbol } = instrument;
       const before = this.withWarmUp[index]!;

@@ -12,6 +12,7 @@ import { obv } from '../../src/engine/indicators/obv.ts';
 import { pivots } from '../../src/engine/indicators/pivots.ts';
 import { ratio } from '../../src/engine/indicators/arithmetic.ts';
 import { rsi } from '../../src/engine/indicators/rsi.ts';
+import type { RunState } from '../../src/engine/run-state.ts';
 import { historyNeeds } from '../../src/engine/history-need.ts';
 import { above, any, crossedAbove, crossing, every } from '../../src/engine/series/condition.ts';
 import type { BarSeries } from '../../src/engine/series/declared-series.ts';
@@ -20,6 +21,7 @@ import { defineStrategy } from '../../src/engine/strategy.ts';
 import { stepsOf } from '../../src/engine/steps.ts';
 import { allocateBars, barsFromRows, sliceBars, type Bars } from '../../src/market/bars.ts';
 import { sma } from '../../src/engine/indicators/sma.ts';
+import { collectGarbage } from '../collect-garbage.ts';
 import { seededRandom } from './indicator-contract.ts';
 import { DAY, ENGINE_DEFAULTS, START } from './market.ts';
 
@@ -124,6 +126,24 @@ it('a run with earlier bars equals a run over all bars that does not trade befor
     }),
   );
   expect(fills).toBeGreaterThan(100);
+});
+
+it('a run releases its copy of the bars before it at its first step', async () => {
+  const { bars, warmUp } = cut('X', market(1, 20), START + 9 * DAY);
+  const engine = new Engine({
+    instruments: [{ symbol: 'X', bars: allocateBars(0) }],
+    strategy: strategyFrom(0, false),
+    params: {},
+    config: ENGINE_DEFAULTS,
+  });
+  engine.warmUp({ bars: { X: warmUp! } });
+  const copy = new WeakRef((engine.run as RunState).withWarmUp[0]!.time);
+  for (const step of [...stepsOf([{ symbol: 'X', bars }])].slice(0, 2)) {
+    engine.append(step);
+    engine.advance(1);
+  }
+  await collectGarbage();
+  expect(copy.deref()).toBeUndefined();
 });
 
 it('bars before the run are rejected after its first step', () => {

@@ -243,12 +243,17 @@ function stepReply(until: number, more: boolean): Uint8Array {
   return encodeMessage(ordered);
 }
 
-function serve(): void {
-  writeMessage(timedLoadReply());
+/** Its own function, so that the message is not kept while the strategy runs. */
+function warmUp(): void {
   const before = readMessage();
   underWatchdog(timeoutMs, () => {
     for (const part of decodeWarmUp(before)) engine.warmUp(part);
   });
+}
+
+function serve(): void {
+  writeMessage(timedLoadReply());
+  warmUp();
   for (let until = 0; failed === undefined;) {
     const message = readMessage();
     const steps = underWatchdog(timeoutMs, () =>

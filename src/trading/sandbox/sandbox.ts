@@ -91,6 +91,7 @@ export async function openSandbox(options: SandboxOptions): Promise<Sandbox> {
       async take(steps) {
         if (!isWarm) child.send(encodeWarmUp(symbols, earlier));
         isWarm = true;
+        earlier.clear();
         for (let at = 0; at < steps.length && !player.hasFailed; at += STEPS_AT_ONCE) {
           const some = steps.slice(at, at + STEPS_AT_ONCE);
           const until = player.done + some.length;

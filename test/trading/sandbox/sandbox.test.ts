@@ -1,12 +1,14 @@
-import { expect, it, test } from 'vitest';
+import { expect, it, test, vi } from 'vitest';
+import { EarlierBars } from '../../../src/engine/earlier-bars.ts';
 import { Engine } from '../../../src/engine/engine.ts';
 import { ServiceError } from '../../../src/base/errors.ts';
 import { explainStrategyError } from '../../../src/engine/strategy-error.ts';
-import { allocateBars } from '../../../src/market/bars.ts';
+import { allocateBars, barsFromRows } from '../../../src/market/bars.ts';
 import { readFirst, readOrdered } from '../../../src/trading/sandbox/messages.ts';
 import { createPlayer } from '../../../src/trading/sandbox/player.ts';
-import type { SandboxOptions } from '../../../src/trading/sandbox/sandbox.ts';
+import type { Sandbox, SandboxOptions } from '../../../src/trading/sandbox/sandbox.ts';
 import { SANDBOX_FLAGS, frameReader } from '../../../src/trading/sandbox/strategy-process.ts';
+import { collectGarbage } from '../../collect-garbage.ts';
 import { runNode } from '../../cli/service-local.ts';
 import { isAtLength, some } from '../../length.ts';
 import { CONFIG, open, STEPS, strategyThat } from './bundles.ts';
@@ -264,4 +266,27 @@ test('frameReader joins chunks of any size and rejects messages that are too lon
   const frames = [...bytes].flatMap((byte) => read(Buffer.from([byte]))!);
   expect(frames.map(String)).toEqual(['one', '', 'three']);
   expect(frameReader()(Buffer.from([0, 0, 0, 1]))).toBeUndefined();
+});
+
+/** Sends a process bars before a run and a step, and returns the copy of these bars. */
+async function sendEarlier({ warmUp, take }: Sandbox): Promise<WeakRef<object>> {
+  const read = vi.spyOn(EarlierBars.prototype, 'of');
+  warmUp({ bars: { A: barsFromRows([[0, 10, 12, 9, 11, 1]]) } });
+  await take(STEPS.slice(0, 1));
+  const found = read.mock.results[0]!.value as ReturnType<EarlierBars['of']>;
+  read.mockClear();
+  read.mockRestore();
+  return new WeakRef(found.warmUp!);
+}
+
+test('the bars before a run are released once the process of its strategy has received them', async () => {
+  const sandbox = await open(strategyThat(''));
+  try {
+    const copy = await sendEarlier(sandbox);
+    await collectGarbage();
+    expect(copy.deref()).toBeUndefined();
+    await sandbox.take(STEPS.slice(1));
+  } finally {
+    await sandbox.close();
+  }
 });
