@@ -53,11 +53,11 @@ const timedCandle = z.tuple([z.number(), ...candle.def.items]);
 const warmUpRows = z.strictObject({ bars: z.record(symbol, z.array(timedCandle)) });
 /** Number of columns of a bar, and maximum number of bars in an event. */
 const [BAR_COLUMNS, MOST_WARM_UP_BARS] = [timedCandle.def.items.length, 4000];
-/** `columns` are unpacked only in a batch of few events, see `refuseUnreadable`. */
+/** `columns` are unpacked only in a batch of few events, see `refuseUnreadable`. Empty ones discard earlier bars. */
 const warmUpColumns = z.strictObject({
   columns: z
     .record(symbol, z.string())
-    .refine((columns) => Object.keys(columns).length === 1, 'must have one symbol'),
+    .refine((columns) => Object.keys(columns).length <= 1, 'must have at most one symbol'),
   timeframe: z
     .string()
     .max(8)
@@ -68,7 +68,7 @@ const warmUpColumns = z.strictObject({
 const warmUpPayload = z.union([warmUpRows, warmUpColumns]);
 
 const WARM_UP_FAULT =
-  'must be bars by symbol, each with time, open, high, low, close and volume; columns must be of one symbol';
+  'must be bars by symbol, each with time, open, high, low, close and volume; columns must be of at most one symbol';
 
 /** Adds the first event whose columns cannot be unpacked. */
 function refuseUnreadable(

@@ -135,7 +135,6 @@ describe('the runners of a deployment', () => {
     vi.mocked(unpackColumns).mockClear();
     for (const events of [
       [warmUp(many)],
-      [warmUp({})],
       Array.from({ length: 513 }, () => warmUp({ SPX: packed })),
     ]) {
       const answer = await one.send({ batch: { ...batchOf(1), events } });
