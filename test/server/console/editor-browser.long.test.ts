@@ -2,13 +2,16 @@ import { strict as assert } from 'node:assert';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { fillCatalogue } from '../../fleet/tasks/market.ts';
+import type { TestDatabase } from '../../storage/databases.ts';
 import { startServer } from '../running.ts';
 import { openBrowser, type BrowserTest } from './browser.ts';
 
 let browser: BrowserTest;
 
 beforeAll(async () => {
-  browser = await openBrowser(startServer);
+  browser = await openBrowser((database: TestDatabase) =>
+    startServer(database, [], { SERVICE_LOCAL_CUSTOM_CODE: 'true' }),
+  );
   await fillCatalogue(join(browser.server.env['SERVICE_LOCAL_HOME']!, 'catalogue'), 400);
   await browser.signIn();
 });
@@ -103,4 +106,23 @@ test('creates a bot, shows an error at its line, completes a key, backtests and 
   await page.getByText('Version 2 is saved.').waitFor();
   await editor.waitFor();
   expect(await editor.textContent()).toContain('fast: 12');
+});
+
+test('shows code beside the bot file, and reports its faults at the line that names it', async () => {
+  const { page } = browser;
+  await browser.open('/console/bots/new?template=module');
+  await page.getByText('No problems.').waitFor();
+  const [spec, code] = await Promise.all(
+    ['bot.yaml', 'strategy.ts'].map((name) => page.getByRole('textbox', { name }).boundingBox()),
+  );
+  expect(code!.x).toBeGreaterThan(spec!.x + spec!.width);
+  expect(await browser.findBarriers()).toEqual([]);
+  await picture('code');
+  await page.getByRole('textbox', { name: 'strategy.ts' }).click();
+  await page.keyboard.press('Control+Home');
+  await page.keyboard.type('throw 1;');
+  await page.locator('.problems li').waitFor();
+  await page.locator('.cm-lintRange-error', { hasText: './strategy.ts' }).waitFor();
+  await page.setViewportSize({ width: 390, height: 900 });
+  expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBe(390);
 });

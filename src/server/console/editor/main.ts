@@ -9,7 +9,7 @@ import { forceLinting } from '@codemirror/lint';
 import type { Extension } from '@codemirror/state';
 import { backtestHere, followBacktest } from './backtest.ts';
 import { completeSpec } from './completion.ts';
-import { showProblems } from './problems.ts';
+import { checkAgain, showProblems } from './problems.ts';
 import { reviewChanges } from './review.ts';
 import type { Schema } from './schema.ts';
 import { replaceArea } from './text-view.ts';
@@ -20,14 +20,9 @@ async function openEditor(form: HTMLFormElement): Promise<void> {
   const others = form.querySelectorAll<HTMLTextAreaElement>('textarea[data-language=typescript]');
   for (const area of others) {
     replaceArea(area, []);
-    let pause: ReturnType<typeof setTimeout> | undefined;
-    area.addEventListener('input', () => {
-      clearTimeout(pause);
-      pause = setTimeout(() => forceLinting(view), 350);
-    });
+    area.addEventListener('input', () => checkAgain(view));
   }
   form.querySelector<HTMLButtonElement>('button[value=check]')!.hidden = true;
-  form.dataset['ready'] = '';
   forceLinting(view);
 }
 

@@ -1,7 +1,7 @@
 /// <reference lib="dom" />
 import { linter, lintGutter, type Diagnostic } from '@codemirror/lint';
-import type { Extension, Text } from '@codemirror/state';
-import type { EditorView } from '@codemirror/view';
+import { StateEffect, type Extension, type Text } from '@codemirror/state';
+import type { EditorView, ViewUpdate } from '@codemirror/view';
 import type { BotValidation } from '../../../api/bot-specs.ts';
 
 const PAUSE_MS = 350;
@@ -29,7 +29,16 @@ export function showProblems(send: () => Promise<Response>): Extension {
       return [];
     }
   };
-  return [linter(source, { delay: PAUSE_MS }), lintGutter()];
+  const needsRefresh = ({ transactions }: ViewUpdate): boolean =>
+    transactions.some(({ effects }) => effects.some((effect) => effect.is(CODE_CHANGED)));
+  return [linter(source, { delay: PAUSE_MS, needsRefresh }), lintGutter()];
+}
+
+const CODE_CHANGED = StateEffect.define();
+
+/** Checks the text of `view` again after a pause, because code beside it has changed. */
+export function checkAgain(view: EditorView): void {
+  view.dispatch({ effects: CODE_CHANGED.of(null) });
 }
 
 type Problem = BotValidation['problems'][number];
