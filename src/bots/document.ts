@@ -50,14 +50,6 @@ export function jsonPointer(path: Path): string {
     .join('');
 }
 
-/** The inverse of `jsonPointer`. */
-export function parsePointer(pointer: string): string[] {
-  return pointer
-    .split('/')
-    .slice(1)
-    .map((step) => step.replaceAll('~1', '/').replaceAll('~0', '~'));
-}
-
 export function optional(suggestion: string | undefined): Pick<Problem, 'suggestion'> {
   return suggestion === undefined ? {} : { suggestion };
 }

@@ -2,10 +2,11 @@ import type { BotDetail, BotSummary, createBot, getBot, updateBot } from '../api
 import type { getBotSnapshot } from '../api/bot-state.ts';
 import type { BotReplay, replayBot } from '../api/replay.ts';
 import type { BotDeployment, EffectiveHalt } from '../api/tasks.ts';
-import { parsePointer, type SourceDocument } from '../bots/document.ts';
+import type { SourceDocument } from '../bots/document.ts';
 import type { Client } from '../client/client.ts';
 import type { AnswerOf, RequestOf } from '../client/route.ts';
 import { ServiceError, type Problem } from '../base/errors.ts';
+import { parsePointer } from '../base/parse-pointer.ts';
 import { formatActor, formatCountOf, formatMoney } from '../base/format.ts';
 import { CHAIN_FAULTS } from '../base/hash-chain.ts';
 import type { Columns } from './show-items.ts';

@@ -85,7 +85,7 @@ beforeAll(async () => {
   runner = startTaskRunner(tasks, { workers: 1, paperSessions: 1, timeoutMs: 20_000, log });
   Object.assign(tasks, { wake: () => runner.wake() });
   await ok('POST', '/bots', { document: demoDocument('demo') });
-  await ok('POST', '/bots', { document: demoDocument('new') });
+  await ok('POST', '/bots', { document: demoDocument('fresh') });
   first = await backtest();
   server.now += 86_400_000;
   await ok('PUT', '/bots/demo', { document: limitedDocument('demo') }, { 'if-match': '*' });
@@ -387,20 +387,20 @@ it('cites runs and versions by permanent paths', async () => {
 
 it('names a missing result and the command that creates it', async () => {
   for (const prompt of ['What is the Sharpe ratio?', 'When was the deepest drawdown?']) {
-    const { status, answer, citations } = await chat(prompt, 'new');
+    const { status, answer, citations } = await chat(prompt, 'fresh');
     expect({ status, citations }).toEqual({ status: 'done', citations: [] });
     expect(answer).toMatch(
-      /no run of this bot has been successful yet.*\n.*`service-local bots backtest new`/,
+      /no run of this bot has been successful yet.*\n.*`service-local bots backtest fresh`/,
     );
   }
-  expect((await chat('What changed since the last version?', 'new')).answer).toContain(
+  expect((await chat('What changed since the last version?', 'fresh')).answer).toContain(
     'only version 1',
   );
 });
 
 it('gives the reason for an undefined figure', async () => {
-  const run = await backtest('new', { to: '2000-02-15' });
-  const { answer, citations } = await chat('What is the win rate?', 'new');
+  const run = await backtest('fresh', { to: '2000-02-15' });
+  const { answer, citations } = await chat('What is the win rate?', 'fresh');
   expect(answer).toContain('Win rate: undefined (no trade was closed), in the backtest');
   const path = `/tasks/${run}/result`;
   expect(citations).toEqual([
@@ -411,7 +411,7 @@ it('gives the reason for an undefined figure', async () => {
       source: `${path}#/undefined/trades.win_rate`,
     },
   ]);
-  expect((await chat('Compare the last two runs', 'new')).answer).toContain(
+  expect((await chat('Compare the last two runs', 'fresh')).answer).toContain(
     'only one successful run',
   );
 });

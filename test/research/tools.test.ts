@@ -341,7 +341,11 @@ it('no tool can deploy, promote, halt, resume, or change limits, keys and leases
   ]);
   // They cancel only runs that the call itself started.
   const canceling = TOOLS.filter(({ reaches }) => reaches.some((reach) => /cancel/.test(reach)));
-  expect(canceling.map(({ name }) => name)).toEqual(['run_backtest', 'run_sweep']);
+  expect(canceling.map(({ name }) => name)).toEqual([
+    'run_backtest',
+    'run_sweep',
+    'propose_version',
+  ]);
   const forbidden =
     /deploy|promote|halt|resume|re-enable|limit|threshold|risk|paper|identity|auth|license|keys|token/;
   expect([...reached].filter((reach) => forbidden.test(reach))).toEqual([]);

@@ -89,6 +89,7 @@ describe('a repeated request with an Idempotency-Key', () => {
     // The other operations are tested with their resources.
     const ofBots = [
       '/agents/{role}/run',
+      '/analyses',
       '/backtest',
       '/chat',
       '/conformance',

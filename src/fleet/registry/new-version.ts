@@ -1,6 +1,7 @@
 import { ServiceError, type Problem } from '../../base/errors.ts';
 import { bundleHash, codeOf, versionHash } from '../../bots/bundle.ts';
-import { parsePointer, type SourceDocument } from '../../bots/document.ts';
+import { parsePointer } from '../../base/parse-pointer.ts';
+import type { SourceDocument } from '../../bots/document.ts';
 import {
   checkHostedSpec,
   invalidSpec,

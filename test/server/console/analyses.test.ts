@@ -62,6 +62,8 @@ describe('a search of parameters in the console', () => {
     const fields = { kind: 'sweep', parameters: 'fast=5,10\nslow=20:40:10', objectives: 'sharpe' };
     const task_id = await start('trader', fields);
     await ended(task_id);
+    // Submitting the form again starts no second search.
+    expect(await start('trader', fields)).toBe(task_id);
     const { trials, best, lock } = await read<Sweep>(`/tasks/${task_id}/result`);
     expect(trials).toMatchObject({ total: 6, done: 6 });
     expect(lock.trials.count).toBe(0);
