@@ -43,6 +43,7 @@ test('alerts of all bots are listed once each, newest first, and counted for a d
   await raise('one', 'critical');
   server.now += 30 * hour;
   await raise('one', 'warning');
+  server.now += 1;
   await raise('two', 'critical');
   server.now += hour;
   await raise('two', 'warning');
