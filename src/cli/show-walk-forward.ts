@@ -1,19 +1,12 @@
 import { formatCountOf, formatPercent, NO_VALUE } from '../base/format.ts';
 import { formatFigure, readFigure } from '../base/format-figure.ts';
-import { RUN_FIGURES, type FigureName } from '../base/run-figures.ts';
+import { JOINED_FIGURES } from '../base/joined-figures.ts';
+import { RUN_FIGURES } from '../base/run-figures.ts';
 import { describeLuck } from '../backtest/ledger/describe-luck.ts';
 import type { WalkForwardDocument } from '../backtest/windows/walk-forward-document.ts';
 import { UNDEFINED_REASONS } from '../backtest/summary.ts';
 import type { Output } from './output.ts';
 import { showFindings, showGates } from './show-backtest.ts';
-
-const JOINED_FIGURES = [
-  'total_return',
-  'cagr',
-  'sharpe',
-  'max_drawdown',
-  'trades',
-] as const satisfies readonly FigureName[];
 
 export function showWalkForward(out: Output, document: WalkForwardDocument): void {
   const { bot, plan, axes, windows, efficiency, stability } = document;

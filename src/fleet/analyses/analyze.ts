@@ -1,5 +1,5 @@
 import { readFigure } from '../../base/format-figure.ts';
-import type { FigureName } from '../../base/run-figures.ts';
+import { JOINED_FIGURES } from '../../base/joined-figures.ts';
 import type { Claim } from '../tasks/claim.ts';
 import type { Progress } from '../tasks/lifecycle.ts';
 import type { TaskService } from '../tasks/tasks.ts';
@@ -48,19 +48,13 @@ export async function analyze(
   return { result, summary: { ...metricsOf(kind, result), notes }, files };
 }
 
-const FIGURES = [
-  'total_return',
-  'cagr',
-  'sharpe',
-  'max_drawdown',
-  'trades',
-] as const satisfies readonly FigureName[];
-
 /**
  * Only a walk-forward analysis has figures in lists. The other analyses choose parameters on the bars on
  * which they compute the figures.
  */
 function metricsOf(kind: AnalysisKind, result: object) {
   if (kind !== 'walk_forward') return {};
-  return { metrics: Object.fromEntries(FIGURES.map((name) => [name, readFigure(result, name)])) };
+  return {
+    metrics: Object.fromEntries(JOINED_FIGURES.map((name) => [name, readFigure(result, name)])),
+  };
 }

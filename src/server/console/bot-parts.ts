@@ -20,6 +20,14 @@ export function botPath(ref: string, page = ''): string {
   return `${BOTS_PATH}/${encodeURIComponent(ref)}${page && `/${page}`}`;
 }
 
+/** Names a bot and links to its page. */
+export const BOT_COLUMN: Column<BotListItem> = {
+  title: 'Bot',
+  isHeader: true,
+  cell: ({ name, slug }) =>
+    html`<a href="${botPath(slug)}">${name}</a><span class="sub">${slug}</span>`,
+};
+
 export function taskPath(task_id: string): string {
   return `${TASKS_PATH}/${encodeURIComponent(task_id)}`;
 }

@@ -8,8 +8,8 @@ import { addBotRuns } from './bot-runs.ts';
 import { addBotTrades } from './bot-trades.ts';
 import { addBotVersions } from './bot-versions.ts';
 import {
+  BOT_COLUMN,
   BOTS_PATH,
-  botPath,
   botStatus,
   metricColumns,
   select,
@@ -83,12 +83,7 @@ function list(bots: readonly BotListItem[]): Child {
   return table<BotListItem>(
     'Bots',
     [
-      {
-        title: 'Bot',
-        isHeader: true,
-        cell: ({ name, slug }) =>
-          html`<a href="${botPath(slug)}">${name}</a><span class="sub">${slug}</span>`,
-      },
+      BOT_COLUMN,
       { title: 'Status', cell: botStatus },
       { title: 'Version', isNumber: true, cell: ({ current_version }) => current_version },
       { title: 'Running', isNumber: true, cell: ({ activity }) => activity!.running },

@@ -6,6 +6,7 @@ import type { getOverview, listAlerts, Overview, RaisedAlert } from '../../api/o
 import { formatCountOf, formatMoney, formatPercent, NO_VALUE } from '../../base/format.ts';
 import { OVERVIEW } from './assets.ts';
 import {
+  BOT_COLUMN,
   BOTS_PATH,
   botPath,
   botStatus,
@@ -152,12 +153,7 @@ function botTable(bots: readonly BotListItem[]): Html {
   return table<BotListItem>(
     'Bots',
     [
-      {
-        title: 'Bot',
-        isHeader: true,
-        cell: ({ name, slug }) =>
-          html`<a href="${botPath(slug)}">${name}</a><span class="sub">${slug}</span>`,
-      },
+      BOT_COLUMN,
       { title: 'Status', cell: botStatus },
       { title: 'Sessions', isNumber, cell: ({ activity }) => activity!.sessions.length },
       {
