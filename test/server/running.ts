@@ -97,6 +97,18 @@ export async function startServer(
   return { ...running, url: ready, env: { ...running.env, SERVICE_LOCAL_SERVER_URL: ready } };
 }
 
+/** Starts a killed server again, on the same port and SQLite database. */
+export function startAgain({
+  url,
+  env,
+}: Pick<RunningServer, 'url' | 'env'>): Promise<RunningServer> {
+  const unused = (): Promise<void> =>
+    Promise.reject(new Error('the database belongs to the first server'));
+  const location = { file: join(env['SERVICE_LOCAL_HOME']!, 'server.sqlite') };
+  const database = { location, execute: unused, remove: unused };
+  return startServer(database, ['--port', new URL(url).port]);
+}
+
 export type RunningWorker = Running;
 
 /** `service-local worker`, started in the same way. */

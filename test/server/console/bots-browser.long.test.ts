@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { appendEvents } from '../../../src/events/append.ts';
 import { addToken } from '../../../src/identity/tokens.ts';
-import { startServer, type RunningServer } from '../running.ts';
+import { startAgain, startServer, type RunningServer } from '../running.ts';
 import { tradingDocument } from '../trader.ts';
 import { fillCatalogue } from '../../fleet/tasks/market.ts';
 import { openBrowser, type BrowserTest } from './browser.ts';
@@ -87,13 +87,10 @@ describe('pages of bots in a browser', () => {
     );
     await page.getByText('The chart as a table').click();
     await page.locator('#points tbody tr').first().waitFor();
-    const { port } = new URL(server.url);
     await server.stop();
     await page.locator('#connection', { hasText: 'reconnecting' }).waitFor();
     const before = [await newest(), await day.textContent()] as const;
-    const file = join(server.env['SERVICE_LOCAL_HOME']!, 'server.sqlite');
-    const database = { location: { file }, execute: unused, remove: unused };
-    restarted = await startServer(database, ['--port', port]);
+    restarted = await startAgain(server);
     await page.locator('#connection', { hasText: 'live' }).waitFor();
     await page.waitForFunction(
       (until) => document.querySelector('[data-figure=time]')!.textContent > until!,
@@ -216,7 +213,3 @@ describe('pages of bots in a browser', () => {
     }
   });
 });
-
-async function unused(): Promise<void> {
-  // `openBrowser` removes the database.
-}

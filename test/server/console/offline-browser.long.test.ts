@@ -2,7 +2,7 @@ import { strict as assert } from 'node:assert';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { addToken } from '../../../src/identity/tokens.ts';
-import { startServer, type RunningServer } from '../running.ts';
+import { startAgain, startServer, type RunningServer } from '../running.ts';
 import { tradingDocument } from '../trader.ts';
 import { fillCatalogue } from '../../fleet/tasks/market.ts';
 import { openBrowser, type BrowserTest } from './browser.ts';
@@ -35,14 +35,6 @@ afterAll(async () => {
   await server.stop();
   await browser.close();
 });
-
-/** Starts the server again on the same port and database. */
-async function restart(): Promise<RunningServer> {
-  const file = join(server.env['SERVICE_LOCAL_HOME']!, 'server.sqlite');
-  const unused = (): Promise<void> => Promise.reject(new Error('unused'));
-  const database = { location: { file }, execute: unused, remove: unused };
-  return startServer(database, ['--port', new URL(browser.url).port]);
-}
 
 const banner = () => browser.page.locator('.offline');
 /** Simulates a return to the tab, which triggers a check. */
@@ -87,7 +79,7 @@ describe('when the server stops answering', () => {
 
       expect(await browser.findBarriers()).toEqual([]);
 
-      server = await restart();
+      server = await startAgain(server);
       await banner().waitFor({ state: 'detached' });
       await page.locator('.stale').first().waitFor({ state: 'detached' });
       expect(await enabled()).toBe(before);
@@ -126,7 +118,7 @@ describe('when the server stops answering', () => {
     await server.kill();
     await lookNow();
     await banner().waitFor();
-    server = await restart();
+    server = await startAgain(server);
     await banner().waitFor({ state: 'detached' });
     expect(await reason.inputValue()).toBe('it buys too much');
     browser.takeComplaints();
