@@ -953,4 +953,18 @@ export const MIGRATIONS: readonly Migration[] = [
       `create index bot_events_alerts on bot_events (recorded_at, bot_id, seq) where kind = 'alert.raised'`,
     ],
   },
+  {
+    name: 'runs by figure',
+    statements: ['total_return', 'sharpe', 'max_drawdown'].flatMap((figure) => [
+      {
+        sqlite: `create index bot_deployments_${figure} on bot_deployments
+          (json_extract(result_summary, '$.metrics.${figure}') desc, task_id desc)`,
+      },
+      {
+        postgres: `create index bot_deployments_${figure} on bot_deployments
+          (((result_summary::json #>> '{metrics,${figure}}')::double precision) desc nulls last,
+            task_id desc)`,
+      },
+    ]),
+  },
 ];

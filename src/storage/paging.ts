@@ -105,8 +105,7 @@ export async function readNumberedPage<
     async (after, limit) => {
       const rest = after === undefined ? numbered : numbered.where(beyond(after));
       const rows = await rest
-        .orderBy(sql`case when ${by} is null then 1 else 0 end`)
-        .orderBy(by, 'desc')
+        .orderBy(by, (order) => order.desc().nullsLast())
         .orderBy(column, 'desc')
         .limit(limit)
         .execute();

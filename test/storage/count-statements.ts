@@ -1,6 +1,6 @@
 /**
- * Counts what a write costs. On PostgreSQL, each round trip takes longer than most statements, and
- * statements of a transaction that are sent together share one.
+ * Counts what writes and reads cost. On PostgreSQL, each round trip takes longer than most statements,
+ * and statements of a transaction that are sent together share one.
  */
 import Database from 'better-sqlite3';
 import pg from 'pg';
@@ -49,14 +49,20 @@ interface Statement {
   readonly database: object;
 }
 
-/** Counts the statements of transactions on SQLite while `work` runs, which have no round trips. */
-export async function sqliteCostOf(work: () => Promise<unknown>): Promise<number> {
+/** The object with the methods of all prepared statements. */
+function statementPrototype() {
   const memory = new Database(':memory:');
-  const prototype = Object.getPrototypeOf(memory.prepare('select 1')) as Record<
+  const statement = memory.prepare('select 1');
+  memory.close();
+  return Object.getPrototypeOf(statement) as Record<
     'run' | 'all',
     (this: Statement, ...args: unknown[]) => unknown
   >;
-  memory.close();
+}
+
+/** Counts the statements of transactions on SQLite while `work` runs, which have no round trips. */
+export async function sqliteCostOf(work: () => Promise<unknown>): Promise<number> {
+  const prototype = statementPrototype();
   const open = new Set<object>();
   let statements = 0;
   const spies = (['run', 'all'] as const).map((method) => {
@@ -75,4 +81,41 @@ export async function sqliteCostOf(work: () => Promise<unknown>): Promise<number
   await work();
   for (const spy of spies) spy.mockRestore();
   return statements;
+}
+
+export interface ReadCost {
+  readonly statements: number;
+  /** Number of rows that the statements returned. */
+  readonly rows: number;
+  /** Steps of the plans of the statements, as SQLite explains them, such as `SCAN bots`. */
+  readonly plans: readonly string[];
+}
+
+/** Counts what SQLite returns while `work` runs. */
+export async function sqliteReadCostOf(work: () => Promise<unknown>): Promise<ReadCost> {
+  const prototype = statementPrototype();
+  const original = prototype.all;
+  const ran = new Map<string, Statement>();
+  let [statements, rows] = [0, 0];
+  const spy = vi.spyOn(prototype, 'all').mockImplementation(function (
+    this: Statement,
+    ...args: unknown[]
+  ) {
+    const found = original.apply(this, args) as readonly unknown[];
+    statements += 1;
+    rows += found.length;
+    ran.set(this.source, this);
+    return found;
+  });
+  try {
+    await work();
+  } finally {
+    spy.mockRestore();
+  }
+  const plans = [...ran].flatMap(([source, { database }]) => {
+    const plan = (database as Database.Database).prepare(`explain query plan ${source}`);
+    const values = Array.from({ length: source.split('?').length - 1 }, () => 0);
+    return (plan.all(values) as readonly { readonly detail: string }[]).map(({ detail }) => detail);
+  });
+  return { statements, rows, plans };
 }

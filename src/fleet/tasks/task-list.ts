@@ -37,7 +37,7 @@ export async function listTasks(
   const bot_id = bot === undefined ? undefined : await getBotId(read, bot);
   let query = read
     .selectFrom('tasks')
-    .innerJoin('bot_deployments', 'bot_deployments.deployment_id', 'tasks.deployment_id')
+    .innerJoin('bot_deployments', 'bot_deployments.task_id', 'tasks.task_id')
     .select(TASK_FIELDS.map((name) => `tasks.${name}` as const))
     .select('bot_deployments.result_summary');
   if (bot_id !== undefined) query = query.where('tasks.bot_id', '=', bot_id);
@@ -47,15 +47,19 @@ export async function listTasks(
   if (until !== undefined) query = query.where('tasks.created_at', '<', until);
   const filter = [bot_id, status, kinds?.join(), String(since), String(until)];
   const list = ['tasks', ...filter, sort] as const;
-  const id = { name: 'task_id', column: 'tasks.task_id' } as const;
   if (sort === 'newest' || sort === 'oldest') {
+    const id = { name: 'task_id', column: 'tasks.task_id' } as const;
     return readRowsPage(list, page, query, id, sort === 'newest' ? 'desc' : 'asc');
   }
   const summary = sql.ref<string>('bot_deployments.result_summary');
+  // Without parameters, so that it is the expression of an index.
   const by =
     database === 'sqlite'
-      ? sql<number | null>`json_extract(${summary}, ${`$.metrics.${sort}`})`
-      : sql<number | null>`(${summary}::json #>> ${`{metrics,${sort}}`}::text[])::double precision`;
+      ? sql<number | null>`json_extract(${summary}, ${sql.lit(`$.metrics.${sort}`)})`
+      : sql<
+          number | null
+        >`(${summary}::json #>> ${sql.lit(`{metrics,${sort}}`)})::double precision`;
   // A higher value is better in each of these figures.
+  const id = { name: 'task_id', column: 'bot_deployments.task_id' } as const;
   return readNumberedPage(list, page, query, id, by);
 }
