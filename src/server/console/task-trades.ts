@@ -107,10 +107,10 @@ function filterForm(path: string, query: TradeQuery, symbols: readonly string[])
 
 /** Figures of the selected trades. */
 function totals(selected: readonly TradeRow[], all: number): Html {
-  const closed = selected.filter(({ cells }) => cells.status !== 'open');
+  const closed = selected.filter((trade) => !trade.isOpen);
   const sum = (of: readonly TradeRow[], column: TradeColumn): number =>
-    of.reduce((total, { cells }) => total + Number(cells[column]), 0);
-  const winners = closed.filter(({ cells }) => Number(cells.pnl) > 0).length;
+    of.reduce((total, trade) => total + trade.number(column), 0);
+  const winners = closed.filter((trade) => trade.number('pnl') > 0).length;
   const share = (value: number): string =>
     closed.length === 0 ? NO_VALUE : formatPercent(value / closed.length);
   return figures(
@@ -161,13 +161,13 @@ function columnsOf(task_id: string, path: string, query: TradeQuery): Column<Tra
 }
 
 function cellOf(task_id: string, name: TradeColumn, trade: TradeRow): Child {
-  const { row, cells } = trade;
+  const text = trade.text(name);
   if (name === 'id') {
-    const label = `Trade ${cells.id} on the chart`;
-    return html`<a href="${tradePath(task_id, row)}" aria-label="${label}">${cells.id}</a>`;
+    const label = `Trade ${text} on the chart`;
+    return html`<a href="${tradePath(task_id, trade.row)}" aria-label="${label}">${text}</a>`;
   }
-  if (name === 'exit_time' && cells.status === 'open') return 'open';
-  return FORMATS[name]?.(cells[name]) ?? cells[name];
+  if (name === 'exit_time' && trade.isOpen) return 'open';
+  return FORMATS[name]?.(text) ?? text;
 }
 
 const FORMATS: Partial<Record<TradeColumn, (text: string) => Child>> = {

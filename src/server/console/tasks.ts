@@ -201,7 +201,7 @@ async function resultOf(visit: Visit, task_id: string): Promise<Child> {
           <a class="button" href="${taskPath(task_id)}/report">Open separately</a>
         </p>
       </div>
-      ${trade && html`<p>The chart shows trade ${trade.cells.id}.</p>`}
+      ${trade && html`<p>The chart shows trade ${trade.text('id')}.</p>`}
       <iframe
         class="report"
         src="${taskPath(task_id)}/report${trade && tradeFragment(trade)}"

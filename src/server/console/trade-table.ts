@@ -1,5 +1,5 @@
 /** The trades of a run as read from `trades.csv`, filtered and ordered by the query of a page. */
-import { parseCsv } from '../../research/parse-csv.ts';
+import { parseLine } from '../../research/parse-csv.ts';
 import type { Visit } from './pages.ts';
 
 /** Columns of `trades.csv` that a list of trades shows, in its order. */
@@ -22,14 +22,34 @@ export type TradeColumn = (typeof TRADE_COLUMNS)[number];
 
 export const RESULTS = ['winning', 'losing', 'open'] as const;
 
-export type TradeCells = Readonly<Record<TradeColumn | 'status', string>>;
-
-export interface TradeRow {
+/** A trade. Its line is parsed when it is first used, because a run may have many thousands. */
+export class TradeRow {
   /** Row in `trades.csv`, from 2. */
   readonly row: number;
-  readonly cells: TradeCells;
   /** The line in `trades.csv`. */
   readonly line: string;
+  readonly #places: ReadonlyMap<string, number>;
+  #cells: readonly string[] | undefined;
+
+  /** @param places of the columns in a line, from 0. */
+  constructor(row: number, line: string, places: ReadonlyMap<string, number>) {
+    this.row = row;
+    this.line = line;
+    this.#places = places;
+  }
+
+  text(column: TradeColumn | 'status'): string {
+    this.#cells ??= parseLine(this.line);
+    return this.#cells[this.#places.get(column)!] ?? '';
+  }
+
+  number(column: TradeColumn): number {
+    return Number(this.text(column));
+  }
+
+  get isOpen(): boolean {
+    return this.text('status') === 'open';
+  }
 }
 
 const TEXTS: ReadonlySet<TradeColumn> = new Set(['symbol', 'side', 'entry_time', 'exit_time']);
@@ -67,63 +87,56 @@ export class TradeTable {
   constructor(text: string) {
     const [header = '', ...lines] = text.trimEnd().split('\n');
     this.header = header;
-    this.rows = parseCsv(text).map((cells, i) => ({
-      row: i + 2,
-      cells: cells as TradeCells,
-      line: lines[i]!,
-    }));
+    const places = new Map(parseLine(header).map((name, place) => [name, place]));
+    this.rows = lines.map((line, i) => new TradeRow(i + 2, line, places));
   }
 
   get symbols(): readonly string[] {
-    return [...new Set(this.rows.map(({ cells }) => cells.symbol))].sort();
+    return [...new Set(this.rows.map((row) => row.text('symbol')))].sort();
   }
 
   select(query: TradeQuery): TradeRow[] {
     const column = query.sort.replace(/^-/, '') as TradeColumn;
     const sign = query.sort.startsWith('-') ? -1 : 1;
     const order = (a: TradeRow, b: TradeRow): number => {
-      const [left, right] = [a.cells[column], b.cells[column]];
-      if (TEXTS.has(column)) return sign * (left < right ? -1 : Number(left > right));
-      return sign * (Number(left) - Number(right));
+      if (!TEXTS.has(column)) return sign * (a.number(column) - b.number(column));
+      const [left, right] = [a.text(column), b.text(column)];
+      return sign * (left < right ? -1 : Number(left > right));
     };
-    return this.rows.filter(({ cells }) => isSelected(cells, query)).sort(order);
+    return this.rows.filter((row) => isSelected(row, query)).sort(order);
   }
 }
 
-function isSelected(
-  { symbol, side, status, pnl, entry_time }: TradeCells,
-  query: TradeQuery,
-): boolean {
-  const isOpen = status === 'open';
-  const profit = Number(pnl);
-  const hasResult = {
-    winning: !isOpen && profit > 0,
-    losing: !isOpen && profit < 0,
-    open: isOpen,
-  };
-  const day = entry_time.slice(0, 10);
+function isSelected(row: TradeRow, { symbol, side, result, since, until }: TradeQuery): boolean {
+  const day = row.text('entry_time').slice(0, 10);
   return (
-    (query.symbol === undefined || symbol === query.symbol) &&
-    (query.side === undefined || side === query.side) &&
-    (query.result === undefined || hasResult[query.result]) &&
-    (query.since === undefined || day >= query.since) &&
-    (query.until === undefined || day <= query.until)
+    (symbol === undefined || row.text('symbol') === symbol) &&
+    (side === undefined || row.text('side') === side) &&
+    (result === undefined || result === resultOf(row)) &&
+    (since === undefined || day >= since) &&
+    (until === undefined || day <= until)
   );
 }
 
+function resultOf(row: TradeRow): TradeQuery['result'] {
+  if (row.isOpen) return 'open';
+  const profit = row.number('pnl');
+  return profit === 0 ? undefined : profit > 0 ? 'winning' : 'losing';
+}
+
 /** Fragment with which a report shows a trade on its price chart. */
-export function tradeFragment({ cells }: TradeRow): string {
-  const { id, symbol, entry_time, exit_time, entry_price, exit_price, pnl, status } = cells;
-  const seconds = (time: string): number => Date.parse(time) / 1000;
+export function tradeFragment(trade: TradeRow): string {
+  const seconds = (column: 'entry_time' | 'exit_time'): number =>
+    Date.parse(trade.text(column)) / 1000;
   const shown = [
-    Number(id),
-    symbol,
-    seconds(entry_time),
-    seconds(exit_time),
-    Number(entry_price),
-    Number(exit_price),
-    Number(pnl),
-    status === 'open' ? 1 : 0,
+    trade.number('id'),
+    trade.text('symbol'),
+    seconds('entry_time'),
+    seconds('exit_time'),
+    trade.number('entry_price'),
+    trade.number('exit_price'),
+    trade.number('pnl'),
+    trade.isOpen ? 1 : 0,
   ];
   return `#trade=${encodeURIComponent(JSON.stringify(shown))}`;
 }
