@@ -1,31 +1,66 @@
 /**
  * `npm run screenshots`: the pictures of the README: the demo's own report, and the console of a
  * server that administers licenses and has a bot that trades on paper.
+ * `npm run screenshots -- --pages DIR` instead: every page of the console in two widths and both
+ * themes.
  */
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
+import { parseArgs } from 'node:util';
 import { parse } from 'yaml';
 import { NO_RISK_LIMITS } from '../src/engine/config.ts';
 import { addToken } from '../src/identity/tokens.ts';
-import { openBrowser, type BrowserTest } from './server/console/browser.ts';
+import { BOTH_THEMES, openBrowser, type BrowserTest } from './server/console/browser.ts';
+import { fillServer, pathsOf } from './server/console/every-page.ts';
 import { seedFleet } from './server/console/fleet.ts';
+import { startServer } from './server/running.ts';
 
 const root = join(import.meta.dirname, '..');
 const cli = join(root, 'bin/service-local.ts');
 const bot = join(root, 'examples/sma-crossover.yaml');
+const { values } = parseArgs({ options: { pages: { type: 'string' } } });
 const directory = mkdtempSync(join(tmpdir(), 'service-local-screenshots-'));
-const browser = await openBrowser();
+const browser = await openBrowser(startServer);
 try {
-  await takeReport(browser);
-  await browser.signIn();
-  await takeLicenses(browser);
-  await takeBot(browser);
+  if (values.pages === undefined) await takePicturesOfReadme(browser);
+  else await takePages(browser, values.pages);
 } finally {
   await browser.close();
   rmSync(directory, { recursive: true });
+}
+
+async function takePicturesOfReadme(at: BrowserTest): Promise<void> {
+  await takeReport(at);
+  await at.signIn();
+  await takeLicenses(at);
+  await takeBot(at);
+}
+
+/** Takes each page in full height. */
+async function takePages(at: BrowserTest, out: string): Promise<void> {
+  const { page } = at;
+  mkdirSync(out, { recursive: true });
+  const paths = Object.values(pathsOf(await fillServer(at))).flat();
+  for (const path of ['/console/sign-in', ...paths]) {
+    if (path === paths[0]) await at.signIn();
+    for (const width of [1400, 390]) {
+      await page.setViewportSize({ width, height: 1000 });
+      for (const colorScheme of BOTH_THEMES) {
+        await page.emulateMedia({ colorScheme });
+        await at.open(path);
+        // Frames and charts are drawn after the page, and pages that follow events are never idle.
+        await page.waitForTimeout(700);
+        const name = path.slice(1).replaceAll(/[^\w.-]+/g, '_');
+        await page.screenshot({
+          path: join(out, `${name}-${width}-${colorScheme}.png`),
+          fullPage: true,
+        });
+      }
+    }
+  }
 }
 
 async function take({ page }: BrowserTest, name: string): Promise<void> {

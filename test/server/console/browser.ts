@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import type axe from 'axe-core';
-import type { Page } from 'playwright-core';
+import type { BrowserContextOptions, Page } from 'playwright-core';
 import { addAdministrator } from '../../../src/identity/administrators.ts';
 import type { IdentityStore } from '../../../src/identity/context.ts';
 import { newTotpSecret } from '../../../src/identity/totp.ts';
@@ -62,6 +62,7 @@ export interface Administrator {
  */
 export async function openBrowser(
   serve: typeof serveHere | typeof startServer = serveHere,
+  device: Pick<BrowserContextOptions, 'viewport' | 'hasTouch'> = {},
 ): Promise<BrowserTest> {
   const database = await newDatabase('sqlite');
   const storage = await openStorage(database.location);
@@ -75,7 +76,7 @@ export async function openBrowser(
   const server = await serve(database);
   const url = server.url.replace('127.0.0.1', 'localhost');
   const browser = await startChromium();
-  const page = await browser.newPage();
+  const page = await browser.newPage(device);
   let complaints: string[] = [];
   page.on('console', (message) => {
     if (message.type() === 'error') complaints.push(message.text());
