@@ -59,7 +59,7 @@ function runsSection(runs: readonly ComparedRun[], dateOnly: boolean): Html {
   const day = (text: string): string => formatInstant(Date.parse(text), dateOnly);
   return html`<section aria-labelledby="runs">
     <h2 id="runs">Runs</h2>
-    <div class="scroll" tabindex="0" role="region" aria-labelledby="runs">
+    <div class="scroll" tabindex="0" role="group" aria-labelledby="runs">
       <table class="plain side">
         <thead>
           <tr>
@@ -147,7 +147,7 @@ export function figuresSection(runs: readonly Labeled[], groups: readonly Figure
       A check mark is at the best value of a row, where one direction is better and the runs are
       comparable.
     </p>
-    <div class="scroll" tabindex="0" role="region" aria-labelledby="figures">
+    <div class="scroll" tabindex="0" role="group" aria-labelledby="figures">
       <table class="plain side">
         <thead>
           <tr>
@@ -212,7 +212,7 @@ function differenceSection({ run, lock, params, trade }: Difference): Html {
     ${
       trade === null
         ? nothing
-        : html`<div class="scroll" tabindex="0" role="region" aria-labelledby="${id}">
+        : html`<div class="scroll" tabindex="0" role="group" aria-labelledby="${id}">
             <table class="plain side">
               <thead>
                 <tr>

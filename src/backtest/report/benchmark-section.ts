@@ -33,7 +33,7 @@ export function benchmarkSection(summary: UnhashedSummary): Html {
   if (benchmark === undefined) return nothing;
   return html`<section aria-labelledby="benchmark">
     <h2 id="benchmark">Benchmark: <bdi>${benchmarkName(summary)}</bdi></h2>
-    <div class="scroll brief" tabindex="0" role="region" aria-labelledby="benchmark">
+    <div class="scroll brief" tabindex="0" role="group" aria-labelledby="benchmark">
       <table class="plain">
         <thead>
           <tr>

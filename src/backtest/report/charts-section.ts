@@ -75,7 +75,7 @@ export function monthsSection({ time, equity, initialCash }: ReportInput['result
   };
   return html`<section aria-labelledby="months">
     <h2 id="months">Monthly returns</h2>
-    <div class="scroll" tabindex="0" role="region" aria-labelledby="months">
+    <div class="scroll" tabindex="0" role="group" aria-labelledby="months">
       <table class="heat">
         <thead>
           <tr>

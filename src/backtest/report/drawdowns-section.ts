@@ -19,7 +19,7 @@ export function drawdownsSection(
     formatFigure('max_drawdown_days', (to - from) / DAY);
   return html`<section aria-labelledby="drawdowns">
     <h2 id="drawdowns">Worst drawdowns</h2>
-    <div class="scroll" tabindex="0" role="region" aria-labelledby="drawdowns">
+    <div class="scroll" tabindex="0" role="group" aria-labelledby="drawdowns">
       <table class="plain nowrap">
         <thead>
           <tr>

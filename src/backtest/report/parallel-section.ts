@@ -42,7 +42,7 @@ export function parallelSection(rows: readonly SweepRow[], objectives: Goal['obj
       : `${formatCount(drawn.length)} trials`;
   return html`<section aria-labelledby="parallel">
     <h2 id="parallel">Parallel coordinates</h2>
-    <div class="scroll" tabindex="0" role="region" aria-labelledby="parallel">
+    <div class="scroll" tabindex="0" role="group" aria-labelledby="parallel">
       <svg class="parallel" viewBox="0 0 ${WIDTH} ${HEIGHT}" role="img" aria-labelledby="parallel">
         ${drawn.map((_, line) => drawLine(axes, line, line < best)).toReversed()}
         ${axes.map(drawAxis(axes.length))}

@@ -129,7 +129,7 @@ export function sortableTable<Row>(options: {
       ({ numeric, value, text }) =>
         html`<td${numeric ? html` data-value="${shortKey(value(row))}"` : nothing}>${text(row)}</td>`,
     );
-  return html`<div class="scroll tall" tabindex="0" role="region" aria-label="${name}">
+  return html`<div class="scroll tall" tabindex="0" role="group" aria-label="${name}">
     <table class="sortable" aria-label="${name}">
       <thead>
         <tr>

@@ -200,7 +200,7 @@ export function gatesSection(gates: readonly Gate[]): Html {
   const signs = { '>=': '≥', '<=': '≤', '>': '>', '<': '<' } as const;
   return html`<section aria-labelledby="gates">
     <h2 id="gates">Gates</h2>
-    <div class="scroll brief" tabindex="0" role="region" aria-labelledby="gates">
+    <div class="scroll brief" tabindex="0" role="group" aria-labelledby="gates">
       <table class="plain">
         <thead>
           <tr>

@@ -187,7 +187,7 @@ function runsSection({ chosen, neighbors, stresses }: RobustnessDocument): Html 
     </tr> `;
   return html`<section aria-labelledby="runs">
     <h2 id="runs">With one change</h2>
-    <div class="scroll" tabindex="0" role="region" aria-labelledby="runs">
+    <div class="scroll" tabindex="0" role="group" aria-labelledby="runs">
       <table class="plain">
         <thead>
           <tr>

@@ -185,7 +185,7 @@ function heatMapSection(names: readonly string[], ranked: number): Html {
         ${select('across', 'Across')}${names.length > 1 ? select('down', 'Down') : nothing}
       </div>
     </div>
-    <div class="scroll" id="map" tabindex="0" role="region" aria-labelledby="map-title"></div>
+    <div class="scroll" id="map" tabindex="0" role="group" aria-labelledby="map-title"></div>
     <p class="note">
       The best trial is outlined.${others}${omitted} A broad plateau is more reliable than an
       isolated peak.

@@ -71,7 +71,7 @@ function groupTable(title: string, groups: readonly TradeGroup[]): Html {
   const listed = groups.slice(0, MAX_GROUPS);
   const colored = (value: number, text: string): Html =>
     html`<span class="${value < 0 ? 'loss' : 'gain'}">${text}</span>`;
-  return html`<div class="scroll" tabindex="0" role="region" aria-label="Trades by ${title}">
+  return html`<div class="scroll" tabindex="0" role="group" aria-label="Trades by ${title}">
     <table class="plain nowrap">
       <thead>
         <tr>

@@ -244,7 +244,7 @@ function stabilitySection(
   const conditions = search.constraints.map((one) => `${one.name}${one.op}${one.threshold}`);
   return html`<section aria-labelledby="${id}">
     <h2 id="${id}">Stability of <bdi>${name}</bdi></h2>
-    <div class="scroll" tabindex="0" role="region" aria-labelledby="${id}">
+    <div class="scroll" tabindex="0" role="group" aria-labelledby="${id}">
       <table class="heat">
         <thead>
           <tr>
