@@ -13,6 +13,7 @@ export interface Row {
 
 const LOOP = 'hand-written loop over typed arrays';
 const READING = 'reading the file into columns with DuckDB';
+const FROM_MEMORY = 'the same bytes from memory';
 const STATEMENTS = 'prepared statements of better-sqlite3';
 
 export const ROWS: Readonly<Record<string, Row>> = {
@@ -111,6 +112,42 @@ export const ROWS: Readonly<Record<string, Row>> = {
     floor: 'one SQL update of 10,000 rows',
     goal: { atMost: 10 },
     script: ['halt.ts', 'postgres'],
+  },
+  'paint-overview': {
+    what: 'first paint of the start page, 10,000 bots and 100,000 runs',
+    floor: FROM_MEMORY,
+    goal: { atMost: 3 },
+    script: ['first-paint.ts', 'overview'],
+  },
+  'paint-bots': {
+    what: 'first paint of the list of 10,000 bots',
+    floor: FROM_MEMORY,
+    goal: { atMost: 3 },
+    script: ['first-paint.ts', 'bots'],
+  },
+  'paint-runs': {
+    what: 'first paint of the list of 100,000 runs by Sharpe ratio',
+    floor: FROM_MEMORY,
+    goal: { atMost: 3 },
+    script: ['first-paint.ts', 'runs'],
+  },
+  'paint-bot': {
+    what: 'first paint of one of 10,000 bots',
+    floor: FROM_MEMORY,
+    goal: { atMost: 3 },
+    script: ['first-paint.ts', 'bot'],
+  },
+  'paint-run': {
+    what: 'first paint of a run of 1 M bars, with its report',
+    floor: FROM_MEMORY,
+    goal: { atMost: 3 },
+    script: ['first-paint.ts', 'run'],
+  },
+  'paint-trades': {
+    what: 'first paint of the trades of a run of 1 M bars',
+    floor: FROM_MEMORY,
+    goal: { atMost: 3 },
+    script: ['first-paint.ts', 'trades'],
   },
   start: {
     what: 'service-local --version',
