@@ -96,10 +96,12 @@ async function serveFromMemory(page: Page, address: string) {
     const kept = ['content-type', 'cache-control', 'content-security-policy'].flatMap((header) =>
       headers[header] === undefined ? [] : [[header, headers[header]] as const],
     );
-    const read = response.body().then((body) => {
+    const read = async (): Promise<void> => {
+      const body = await response.body();
       recorded.set(pathname + search, { headers: Object.fromEntries(kept), body });
-    });
-    reads.push(read.catch(() => {}));
+    };
+    // The bodies of redirects and of aborted requests cannot be read.
+    reads.push(read().catch(() => {}));
   });
   await page.goto(address);
   await Promise.all(reads);

@@ -71,7 +71,7 @@ export async function fillServer(browser: BrowserTest): Promise<Filled> {
       }),
       await end('/bots/talk/analyses', { kind: 'robustness', ...search, permutations: 3 }),
       await end('/bots/breakout/conformance', { cases: ['A03', 'C04'] }),
-      await end('/bots/talk/backtest', window).then((id) => failTask(browser, id)),
+      await failTask(browser, await end('/bots/talk/backtest', window)),
     ],
     paper: await end('/bots/breakout/paper/start', { from: '2018-01-02', speed: 'max' }),
     chat: await chat(),
