@@ -222,7 +222,7 @@ describe('in a browser', { timeout: 30_000 }, () => {
           expect(await chart.locator('.gain, .loss, .equity').count()).toBeGreaterThan(0);
         }
         const rows = (name: string) =>
-          page.getByRole('region', { name, exact: true }).locator('tbody tr').allInnerTexts();
+          page.getByRole('group', { name, exact: true }).locator('tbody tr').allInnerTexts();
         const { benchmark } = run.summary;
         const table = await rows('Benchmark: Buy and hold');
         expect(table[0]).toContain(formatPercent(benchmark!.total));
