@@ -118,8 +118,9 @@ function kindField(chosen: Kind): Html {
 /** Example of values around the present one, from half to double. */
 function exampleOf(name: string, value: unknown): string {
   if (typeof value !== 'number' || value <= 0) return `${name}=${String(value)}`;
-  const step = value >= 8 ? Math.round(value / 4) : value / 4;
-  return `${name}=${value / 2}:${value * 2}:${step}`;
+  if (!Number.isInteger(value)) return `${name}=${value / 2}:${value * 2}:${value / 4}`;
+  const step = Math.max(1, Math.round(value / 4));
+  return `${name}=${Math.ceil(value / 2)}:${value * 2}:${step}`;
 }
 
 function searchFields({ document }: BotDetail, form: Form | undefined): Child {

@@ -52,7 +52,7 @@ async function showBots({ call, query }: Visit): Promise<Content> {
   const isFiltered = filter.q !== undefined || filter.status !== undefined;
   return {
     title: 'Bots',
-    body: html`<p class="actions"><a class="button" href="${NEW_BOT_PATH}">New bot</a></p>
+    body: html`<p class="actions"><a class="button main" href="${NEW_BOT_PATH}">New bot</a></p>
       ${
         (items.length > 0 || isFiltered) &&
         html`<form method="get" action="${BOTS_PATH}" class="filter" role="search">

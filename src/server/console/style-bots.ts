@@ -38,6 +38,8 @@ a.button[aria-disabled] { opacity: 0.5; cursor: not-allowed; }
 .indicators button { border-color: var(--rule); }
 .desk { display: grid; grid-template-columns: minmax(0, 1fr); gap: 0 2.5rem; }
 .desk section { margin-top: 1.75rem; }
+.side :is(th, td) { padding-right: 0.75rem; }
+.side tbody th { min-width: 0; }
 @media (min-width: 68rem) { .desk { grid-template-columns: minmax(0, 2.3fr) minmax(19rem, 1fr); } }
 .limits { list-style: none; }
 .limits li { display: grid; grid-template-columns: 1fr auto; gap: 0 0.75rem; padding-block: 0.375rem; font-size: 0.875rem; max-width: none; }
@@ -80,6 +82,7 @@ dialog.palette > * + * { margin-top: 0.5rem; }
 .line { display: flex; flex-wrap: wrap; gap: 0.25rem 0.75rem; align-items: baseline; justify-content: space-between; }
 .stream { max-height: 22rem; }
 .events table { min-width: 44rem; }
+.events tbody th { min-width: 0; }
 .events td { white-space: nowrap; }
 .events td:last-child { width: 60%; white-space: normal; overflow-wrap: anywhere; }
 .events summary { font-weight: 400; padding: 0; }
@@ -104,7 +107,7 @@ progress.wide { width: min(100%, 28rem); height: 0.75rem; }
 .diff { overflow-wrap: anywhere; }
 .diff table { min-width: 34rem; }
 .diff td:nth-child(2) { white-space: nowrap; }
-#tasks td:nth-child(3) { min-width: 12rem; }
+#tasks td:nth-child(3):has(a) { min-width: 9rem; }
 #tasks td:first-child { padding-right: 0.75rem; }
 .trades tbody th { min-width: 2.5rem; }
 .report.tall { height: max(88vh, 48rem); }
@@ -122,6 +125,9 @@ th[aria-sort='ascending'] a.sort::after { content: ' ↑'; }
 .steps li[data-failed]::before { content: '●'; color: var(--bad); }
 @media (min-width: 112rem) { .halted { max-width: 112rem; } }
 @media (max-width: 40rem) {
+  .tabs ul { column-gap: 0.875rem; }
+  #tasks td:nth-child(3):has(a) { min-width: 7rem; }
+  #tasks tbody th { min-width: 0; }
   .who .button { padding-inline: 0.5rem; }
   #prices { --prices: 16rem; }
   #palette-open { display: none; }

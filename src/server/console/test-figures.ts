@@ -14,6 +14,14 @@ const KINDS = {
   not_applicable: 'neutral',
 } as const;
 
+const COUNTS = {
+  pass: 'Passed',
+  fail: 'Failed',
+  inconclusive: 'Inconclusive',
+  not_applicable: 'Not applicable',
+  not_run: 'Not run',
+} as const satisfies Record<keyof ConformanceResult['counts'], string>;
+
 /** The result of a conformance or stress test; undefined for any other result. */
 export function testFigures(result: Readonly<Record<string, unknown>>): Html | undefined {
   if (result['schema'] === 'conformance/1') return cases(result as unknown as ConformanceResult);
@@ -30,9 +38,11 @@ function cases({ cases: all, counts, ...result }: ConformanceResult): Html {
     <h2 id="result">Result</h2>
     ${SIMULATED} ${stale(result)}
     ${facts(
-      ...Object.entries(counts).map(([of, count]) => [of.replace('_', ' '), count] as const),
-      ['seed', seed],
-      ['evidence', html`<code>${evidence_hash}</code>`],
+      ...Object.entries(COUNTS).map(
+        ([of, title]) => [title, counts[of as keyof typeof COUNTS]] as const,
+      ),
+      ['Seed', seed],
+      ['Evidence', html`<code>${evidence_hash}</code>`],
     )}
     ${table<Case>(
       'Cases',
@@ -41,7 +51,7 @@ function cases({ cases: all, counts, ...result }: ConformanceResult): Html {
         { title: 'Result', cell: verdict },
         {
           title: 'Description',
-          cell: ({ title, reason }) => html`${title}<span class="sub">${reason}</span>`,
+          cell: ({ title, reason }) => html`${title}<span class="details">${reason}</span>`,
         },
         { title: 'Paragraphs', cell: ({ articles }) => articles.join(', ') },
       ],
@@ -55,7 +65,7 @@ function stress(result: StressResult): Html {
   return html`<section aria-labelledby="result">
     <h2 id="result">Result</h2>
     ${SIMULATED} ${stale(result)}
-    ${facts(['verdict', badge(KINDS[of], of)], ['peaks', `${basis}, scope ${scope}`], ['multiplier', multiplier])}
+    ${facts(['Verdict', badge(KINDS[of], of)], ['Peaks', `${basis}, scope ${scope}`], ['Multiplier', multiplier])}
     ${
       reasons.length + open.length > 0 &&
       html`<ul>

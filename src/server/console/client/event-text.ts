@@ -6,7 +6,9 @@ export function eventText(kind: string, payload: Readonly<Record<string, unknown
   const MAX_LENGTH = 240;
   const number = (value: unknown): string =>
     typeof value === 'number'
-      ? value.toLocaleString('en-US', { maximumFractionDigits: 4 }).replace('-', '−')
+      ? value
+          .toLocaleString('en-US', { maximumFractionDigits: 4, signDisplay: 'negative' })
+          .replace('-', '−')
       : String(value);
   const of = (name: string): string => number(payload[name]);
   const order = `order ${of('order')}`;
