@@ -101,7 +101,7 @@ export async function sessionPart(
           <h2 id="positions">Positions</h2>
           ${replaceableTable(
             'positions',
-            ['Symbol', 'Units', 'Close', 'Value', 'Share of equity'],
+            ['Symbol', 'Units', 'Close', 'Value', 'Share'],
             described.positions,
             'No open positions.',
           )}

@@ -126,6 +126,7 @@ th[aria-sort='ascending'] a.sort::after { content: ' ↑'; }
 @media (min-width: 112rem) { .halted { max-width: 112rem; } }
 @media (max-width: 40rem) {
   .tabs ul { column-gap: 0.875rem; }
+  #overview td time { display: inline-block; min-width: 5.75rem; white-space: normal; }
   #tasks td:nth-child(3):has(a) { min-width: 7rem; }
   #tasks tbody th { min-width: 0; }
   .who .button { padding-inline: 0.5rem; }

@@ -161,7 +161,6 @@ td summary { padding: 0; font-weight: 400; white-space: nowrap; }
   .top nav { order: 3; width: 100%; }
   .top nav ul { gap: 0; margin-inline: -0.375rem; }
   .top nav a { padding-inline: 0.375rem; font-size: 0.875rem; }
-  td time { white-space: normal; }
   th, td { padding-right: 0.875rem; }
   .top { column-gap: 0.5rem; }
   .who { gap: 0; }
