@@ -23,6 +23,7 @@ import {
 import type { SweepOptions } from '../../src/bots/library-options.ts';
 import type { ServiceError } from '../../src/base/errors.ts';
 import { inProcess } from '../cli/in-process.ts';
+import { isAtLength } from '../length.ts';
 
 const EXAMPLES = join(import.meta.dirname, '../../examples');
 const SMA = join(EXAMPLES, 'sma-crossover.yaml');
@@ -170,49 +171,54 @@ test('a custom strategy runs in a thread, and an invalid bot is an error with a 
   });
 });
 
-test('an aborted robustness test resumes, and its document is that of the command', async () => {
-  const out = join(home, 'robustness');
-  const given = {
-    params: { fast: [5, 10] },
-    to: '2004-12-31',
-    permutations: 20,
-    seed: 7,
-    home,
-    out,
-  };
-  const first: Record<string, number> = {};
-  const reason = new Error('enough');
-  const controller = new AbortController();
-  const aborted = robustness(SMA, {
-    ...given,
-    signal: controller.signal,
-    onProgress(phase, done) {
-      if (phase === 'other runs' && done === 3) controller.abort(reason);
-    },
-  });
-  await expect(aborted).rejects.toBe(reason);
-  const log = readFileSync(join(out, 'variants.ndjson'), 'utf8');
-  const saved = log.split('\n').length - 2;
-  expect(saved).toBeGreaterThanOrEqual(3);
+test.runIf(isAtLength)(
+  'an aborted robustness test resumes, and its document is that of the command',
+  async () => {
+    const out = join(home, 'robustness');
+    const given = {
+      params: { fast: [5, 10] },
+      to: '2004-12-31',
+      permutations: 20,
+      seed: 7,
+      home,
+      out,
+    };
+    const first: Record<string, number> = {};
+    const reason = new Error('enough');
+    const controller = new AbortController();
+    const aborted = robustness(SMA, {
+      ...given,
+      signal: controller.signal,
+      onProgress(phase, done) {
+        if (phase === 'other runs' && done === 3) controller.abort(reason);
+      },
+    });
+    await expect(aborted).rejects.toBe(reason);
+    const log = readFileSync(join(out, 'variants.ndjson'), 'utf8');
+    const saved = log.split('\n').length - 2;
+    expect(saved).toBeGreaterThanOrEqual(3);
 
-  const document = await robustness(SMA, {
-    ...given,
-    onProgress: (phase, done) => {
-      first[phase] ??= done;
-    },
-  });
-  expect(first).toMatchObject({ trials: 2, permutations: 20, 'other runs': saved });
-  const again = readFileSync(join(out, 'variants.ndjson'), 'utf8');
-  expect(again.startsWith(log)).toBe(true);
-  expect(again.split('\n')).toHaveLength(2 + document.neighbors.length + document.stresses.length);
-  const searched = '-p fast=5,10 --to 2004-12-31 --permutations 20 --seed 7'.split(' ');
-  const same = await command<RobustnessDocument>('backtest', 'robustness', SMA, ...searched);
-  // The test of the command has its own ledger.
-  expect({ ...document, lock: same.lock }).toEqual(same);
-  expect(JSON.parse(readFileSync(join(out, 'robustness.json'), 'utf8'))).toEqual(
-    JSON.parse(JSON.stringify(document)),
-  );
-});
+    const document = await robustness(SMA, {
+      ...given,
+      onProgress: (phase, done) => {
+        first[phase] ??= done;
+      },
+    });
+    expect(first).toMatchObject({ trials: 2, permutations: 20, 'other runs': saved });
+    const again = readFileSync(join(out, 'variants.ndjson'), 'utf8');
+    expect(again.startsWith(log)).toBe(true);
+    expect(again.split('\n')).toHaveLength(
+      2 + document.neighbors.length + document.stresses.length,
+    );
+    const searched = '-p fast=5,10 --to 2004-12-31 --permutations 20 --seed 7'.split(' ');
+    const same = await command<RobustnessDocument>('backtest', 'robustness', SMA, ...searched);
+    // The test of the command has its own ledger.
+    expect({ ...document, lock: same.lock }).toEqual(same);
+    expect(JSON.parse(readFileSync(join(out, 'robustness.json'), 'utf8'))).toEqual(
+      JSON.parse(JSON.stringify(document)),
+    );
+  },
+);
 
 test.each([
   [{ search: { kind: 'nope' } }, 'option search.kind is "nope"', /kind: 'grid'/],

@@ -11,6 +11,7 @@ import { newWorld, type World } from '../identity/people.ts';
 import { serveHere, type ServerHere } from '../server/running.ts';
 import { inProcess } from './in-process.ts';
 import type { Result } from './service-local.ts';
+import { isAtLength } from '../length.ts';
 
 let world: World;
 let server: ServerHere;
@@ -133,27 +134,33 @@ test('a fork verifies the newest recorded state before it', async () => {
   expect(fork.comparison!.at.verified_seq).toBe(state);
 });
 
-test('a paper session and its fork end before the holdout, and add nothing to the ledger', async () => {
-  const document = tradingDocument('held', 10) as { spec: { data: object } };
-  const data = { ...document.spec.data, holdout: '30d' };
-  await create('held', { ...document, spec: { ...document.spec, data } });
-  const end = Date.parse('2000-09-27T00:00:00Z');
-  for (const days of [[], ['--to', '2000-10-20']]) {
-    const run = await play('held', ...days);
-    expect(await seqsOf('data.bars', run, 'held')).toHaveLength(270);
-    const moment = await eventOfBars(100, run, 'held');
-    const words = ['fork', 'held', '--run', run, '--at', moment, '--set', 'params.fast=4'];
-    const { comparison } = await json<BotFork>(...words);
-    expect(comparison!.curves.time.every((seconds) => seconds * 1000 < end)).toBe(true);
-  }
-  const within = await bots(['paper', 'start', 'held', '--speed', 'max', '--from', '2000-10-01']);
-  expect(within).toMatchObject({ code: 3, stderr: expect.stringContaining('has no bars before') });
-  const env = { ...server.env, SERVICE_LOCAL_TOKEN: token };
-  const { stdout } = await inProcess(['runs', 'trials', '--server', '--json'], { env });
-  expect(JSON.parse(stdout)).toMatchObject({ groups: [] });
-});
+test.runIf(isAtLength)(
+  'a paper session and its fork end before the holdout, and add nothing to the ledger',
+  async () => {
+    const document = tradingDocument('held', 10) as { spec: { data: object } };
+    const data = { ...document.spec.data, holdout: '30d' };
+    await create('held', { ...document, spec: { ...document.spec, data } });
+    const end = Date.parse('2000-09-27T00:00:00Z');
+    for (const days of [[], ['--to', '2000-10-20']]) {
+      const run = await play('held', ...days);
+      expect(await seqsOf('data.bars', run, 'held')).toHaveLength(270);
+      const moment = await eventOfBars(100, run, 'held');
+      const words = ['fork', 'held', '--run', run, '--at', moment, '--set', 'params.fast=4'];
+      const { comparison } = await json<BotFork>(...words);
+      expect(comparison!.curves.time.every((seconds) => seconds * 1000 < end)).toBe(true);
+    }
+    const within = await bots(['paper', 'start', 'held', '--speed', 'max', '--from', '2000-10-01']);
+    expect(within).toMatchObject({
+      code: 3,
+      stderr: expect.stringContaining('has no bars before'),
+    });
+    const env = { ...server.env, SERVICE_LOCAL_TOKEN: token };
+    const { stdout } = await inProcess(['runs', 'trials', '--server', '--json'], { env });
+    expect(JSON.parse(stdout)).toMatchObject({ groups: [] });
+  },
+);
 
-test('a custom strategy is forked in its process', async () => {
+test.runIf(isAtLength)('a custom strategy is forked in its process', async () => {
   const module = 'own.mjs';
   await writeFile(
     join(directory, module),

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { PassThrough, Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { run } from '../../src/cli/main.ts';
-import type { Io } from '../../src/cli/verb.ts';
+import type { Io, VerbEntry } from '../../src/cli/verb.ts';
 import type { createTerminal } from './terminal.ts';
 import type { Result, RunOptions } from './service-local.ts';
 
@@ -20,6 +20,8 @@ process.on('newListener', (event: string, listener: Listener) => {
 interface Options extends RunOptions {
   /** Answers prompts; without it, there is no terminal. */
   readonly person?: ReturnType<typeof createTerminal>;
+  /** Instead of those of the program. */
+  readonly verbs?: readonly VerbEntry[];
 }
 
 /**
@@ -28,7 +30,7 @@ interface Options extends RunOptions {
  */
 export async function inProcess(
   args: readonly string[],
-  { cwd, env, input = '', person }: Options = {},
+  { cwd, env, input = '', person, verbs }: Options = {},
 ): Promise<Result> {
   const home = await mkdtemp(join(tmpdir(), 'service-local-home-'));
   const stdout = new PassThrough();
@@ -47,7 +49,7 @@ export async function inProcess(
   const told = person ? undefined : text(stderr);
   const added: [string, Listener][] = [];
   try {
-    const code = await listening.run(added, () => run(args, io as unknown as Io));
+    const code = await listening.run(added, () => run(args, io as unknown as Io, verbs));
     stdout.end();
     if (!person) stderr.end();
     return { code, stdout: await printed, stderr: (await told) ?? person!.shown() };

@@ -7,13 +7,15 @@ import { verbHelp } from '../../src/cli/command.ts';
 import { loadVerbs } from '../../src/cli/verb.ts';
 import { VERBS } from '../../src/cli/verbs.ts';
 import { inProcess } from './in-process.ts';
+import { SAMPLE_VERBS } from './sample-verbs.ts';
 import { runNode, serviceLocal, type Result, type RunOptions } from './service-local.ts';
 
 const MADE_UP = fileURLToPath(new URL('./sample-cli.ts', import.meta.url));
 
-function madeUp(args: readonly string[], options?: RunOptions): Promise<Result> {
-  return runNode([MADE_UP, ...args], options);
-}
+const madeUp = (args: readonly string[], options?: RunOptions): Promise<Result> =>
+  inProcess(args, { ...options, verbs: SAMPLE_VERBS });
+
+const inOwnProcess = (args: readonly string[]): Promise<Result> => runNode([MADE_UP, ...args]);
 
 describe('help', () => {
   it('lists every verb', async () => {
@@ -225,22 +227,22 @@ describe('the result of a verb', () => {
     [['chatty'], '42\n'],
     [['chatty', '--json'], '{\n  "answer": 42\n}\n'],
   ])('is the only output on stdout, whatever strategies log: %j', async (args, expected) => {
-    const { code, stdout, stderr } = await madeUp(args);
+    const { code, stdout, stderr } = await inOwnProcess(args);
     expect({ code, stdout }).toEqual({ code: 0, stdout: expected });
     expect(stderr).toMatch(/^log\ninfo\n[^]*late\n$/);
   });
 
   it('is a stack trace and exit code 1 for an unexpected error', async () => {
-    const human = await madeUp(['crash']);
+    const human = await inOwnProcess(['crash']);
     expect(human.code).toBe(1);
     expect(human.stdout).toBe('');
     expect(human.stderr).toMatch(/^error failure: x is not a function$/m);
     expect(human.stderr).toMatch(/^→ This is a bug in service-local \d/m);
-    expect(human.stderr).toMatch(/^ {4}at .*sample-cli\.ts/m);
+    expect(human.stderr).toMatch(/^ {4}at .*sample-verbs\.ts/m);
     const machine = await madeUp(['crash', '--json']);
     expect(machine.code).toBe(1);
     expect(JSON.parse(machine.stdout).error.message).toBe('x is not a function');
-    expect(machine.stderr).toMatch(/^ {4}at .*sample-cli\.ts/m);
+    expect(machine.stderr).toMatch(/^ {4}at .*sample-verbs\.ts/m);
   });
 });
 

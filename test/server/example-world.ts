@@ -91,6 +91,59 @@ const LICENSED: ReadonlySet<string> = new Set(['deployBot']);
 /** Token of the runner in the example. */
 export const RUNNER_TOKEN = 'runner-token';
 
+/** What examples refer to beyond the records of every world, by their operations, in this order. */
+const ADDITIONS: readonly (readonly [
+  operations: RegExp,
+  add: (server: TestApp, operation: string) => Promise<unknown>,
+])[] = [
+  [/^compareTasks$/, addComparedTasks],
+  [/Chat|chat|Agent/, addExampleChat],
+  [
+    /^(replayBot|compareBot|stopPaper|reEnableBot|getSessionChart|listSessionTrades)$/,
+    (server) => addExampleSession(server),
+  ],
+  [/^forkBot$/, (server) => addExampleSession(server, EXAMPLE_STEPS)],
+  [/^reEnableBot$/, latchExampleSession],
+  [
+    /^((stop|getProduction)Deployment|reportRunner|(request|verify|authorise)Override)$/,
+    addExampleDeployment,
+  ],
+  [
+    /^(request|verify|authorise)Override$/,
+    (server, operation) => addExampleOverride(server, operation === 'authoriseOverride'),
+  ],
+  [
+    /^deployBot$/,
+    async ({ services: { production } }) =>
+      Object.assign(production, {
+        clusters: CLUSTERS,
+        exchanges: { binance: { ccxt: 'binance' } },
+      }),
+  ],
+  [
+    /^(startPaper|deployBot)$/,
+    ({ services: { identity } }) => {
+      const document = allowedToTrade(documentOn('sma-crossover', 'SPX', '1d'));
+      return updateBot(identity, 'operator', 'sma-crossover', () => true, { document });
+    },
+  ],
+  [/^(getDocument|removeDocument|searchKnowledge)$/, addExampleDocument],
+  [/Search|Input|Shards/, addExampleSearch],
+  [
+    /^resumeBot$/,
+    ({ services: { tasks, log } }) =>
+      haltBot({ ...tasks, log }, 'operator', 'sma-crossover', 'a test'),
+  ],
+  [
+    /^resumeAllBots$/,
+    ({ services: { tasks, log } }) => haltAll({ ...tasks, log }, 'operator', 'a test'),
+  ],
+];
+
+/** Whether the examples of the operation need a world that others do not. */
+export const hasOwnWorld = (operation: string): boolean =>
+  ADDITIONS.some(([operations]) => operations.test(operation));
+
 export interface ExampleWorld extends TestApp {
   readonly token: (...scopes: Scope[]) => Promise<string>;
 }
@@ -118,41 +171,9 @@ export async function newExampleWorld(operation: string): Promise<ExampleWorld> 
   const changed = { document: exampleDocument('sma-crossover', 15) };
   await updateBot(identity, 'operator', 'sma-crossover', () => true, changed);
   await addExampleTask(server);
-  if (operation === 'compareTasks') await addComparedTasks(server);
-  if (/Chat|chat|Agent/.test(operation)) await addExampleChat(server);
-  const isOfSession = [
-    'replayBot',
-    'compareBot',
-    'stopPaper',
-    'reEnableBot',
-    'getSessionChart',
-    'listSessionTrades',
-  ].includes(operation);
-  if (isOfSession) await addExampleSession(server);
-  if (operation === 'forkBot') await addExampleSession(server, EXAMPLE_STEPS);
-  if (operation === 'reEnableBot') await latchExampleSession(server);
-  if (['stopDeployment', 'getProductionDeployment', 'reportRunner'].includes(operation)) {
-    await addExampleDeployment(server);
+  for (const [operations, add] of ADDITIONS) {
+    if (operations.test(operation)) await add(server, operation);
   }
-  if (['requestOverride', 'verifyOverride', 'authoriseOverride'].includes(operation)) {
-    await addExampleDeployment(server);
-    await addExampleOverride(server, operation === 'authoriseOverride');
-  }
-  if (operation === 'deployBot') {
-    const { production } = server.services;
-    Object.assign(production, { clusters: CLUSTERS, exchanges: { binance: { ccxt: 'binance' } } });
-  }
-  if (operation === 'startPaper' || operation === 'deployBot') {
-    const document = allowedToTrade(documentOn('sma-crossover', 'SPX', '1d'));
-    await updateBot(identity, 'operator', 'sma-crossover', () => true, { document });
-  }
-  if (['getDocument', 'removeDocument', 'searchKnowledge'].includes(operation)) {
-    await addExampleDocument(server);
-  }
-  if (/Search|Input|Shards/.test(operation)) await addExampleSearch(server);
-  const halts = { ...server.services.tasks, log: server.services.log };
-  if (operation === 'resumeBot') await haltBot(halts, 'operator', 'sma-crossover', 'a test');
-  if (operation === 'resumeAllBots') await haltAll(halts, 'operator', 'a test');
   // Closing the server ends the streams of examples.
   server.stop();
 

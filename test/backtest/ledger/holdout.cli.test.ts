@@ -14,7 +14,7 @@ import {
 } from '../../../src/bots/library.ts';
 import { inProcess } from '../../cli/in-process.ts';
 import { serviceLocal } from '../../cli/service-local.ts';
-import { isAtLength } from '../../length.ts';
+import { isAtLength, some } from '../../length.ts';
 
 const EXAMPLES = join(import.meta.dirname, '../../../examples');
 
@@ -100,26 +100,32 @@ const figuresOf = (document: object): unknown =>
     ),
   );
 
-test.each([
+const COMMANDS: readonly (readonly [verb: string, args: readonly string[]])[] = [
   ['backtest', []],
-  ['backtest sweep', ['-p', 'fast=3,5', '-p', 'slow=10,20', '--workers=1']],
   ['backtest sweep', ['-p', 'fast=3,5', '-p', 'slow=10,20', '--prune', '--workers=1']],
+  ['backtest sweep', ['-p', 'fast=3,5', '-p', 'slow=10,20', '--workers=1']],
   ['backtest walk-forward', ['-p', 'fast=3,5', '--train=90d', '--test=45d', '--workers=1']],
   ['backtest robustness', ['--seed=1', '--permutations=3', '--workers=1']],
   ['backtest', ['--to=2030-01-01']],
   ['backtest', ['--from=2015-03-01']],
-] as const)('%s %j has no figure that depends on a bar of the holdout', async (verb, args) => {
-  const figures = await withOtherHoldouts(async (options) => {
-    const words = [...verb.split(' '), bot, ...args, `--out=${options.out}`, '--json'];
-    const env = { SERVICE_LOCAL_HOME: options.home };
-    const { code, stdout, stderr } = await inProcess(words, { cwd: home, env });
-    expect({ code, stderr }).toMatchObject({ code: 0 });
-    const document = JSON.parse(stdout) as Pick<Summary, 'holdout'>;
-    expect(document.holdout).toMatchObject({ period: '90d', is_open: false, opened: 0 });
-    return figuresOf(document);
-  });
-  expect(figures[1]).toEqual(figures[0]);
-});
+];
+
+// In `npm test`, walk-forward and robustness are tried as functions of the library only.
+test.each(some(2, COMMANDS))(
+  '%s %j has no figure that depends on a bar of the holdout',
+  async (verb, args) => {
+    const figures = await withOtherHoldouts(async (options) => {
+      const words = [...verb.split(' '), bot, ...args, `--out=${options.out}`, '--json'];
+      const env = { SERVICE_LOCAL_HOME: options.home };
+      const { code, stdout, stderr } = await inProcess(words, { cwd: home, env });
+      expect({ code, stderr }).toMatchObject({ code: 0 });
+      const document = JSON.parse(stdout) as Pick<Summary, 'holdout'>;
+      expect(document.holdout).toMatchObject({ period: '90d', is_open: false, opened: 0 });
+      return figuresOf(document);
+    });
+    expect(figures[1]).toEqual(figures[0]);
+  },
+);
 
 test('--step reaches no bar of the holdout', async () => {
   const replies = await withOtherHoldouts(async (options) => {
@@ -137,17 +143,23 @@ test('--step reaches no bar of the holdout', async () => {
 
 const search = { params: { fast: [3, 5], slow: [10, 20] }, workers: 1 };
 
-test.each<[string, (given: { readonly home: string }) => Promise<object>]>([
-  ['backtest', (given) => backtestInProgram(bot, given)],
-  ['sweep', (given) => sweep(bot, { ...given, ...search })],
+type Runs = (given: { readonly home: string }) => Promise<object>;
+const FUNCTIONS: readonly (readonly [name: string, run: Runs])[] = [
   ['walkForward', (given) => walkForward(bot, { ...given, ...search, train: '90d', test: '45d' })],
   ['robustness', (given) => robustness(bot, { ...given, permutations: 3, workers: 1 })],
-])('the library function %s has no figure that depends on a bar of the holdout', async (_, run) => {
-  const figures = await withOtherHoldouts(async (given) =>
-    figuresOf(await run({ home: given.home })),
-  );
-  expect(figures[1]).toEqual(figures[0]);
-});
+  ['backtest', (given) => backtestInProgram(bot, given)],
+  ['sweep', (given) => sweep(bot, { ...given, ...search })],
+];
+
+test.each(some(2, FUNCTIONS))(
+  'the library function %s has no figure that depends on a bar of the holdout',
+  async (_, run) => {
+    const figures = await withOtherHoldouts(async (given) =>
+      figuresOf(await run({ home: given.home })),
+    );
+    expect(figures[1]).toEqual(figures[0]);
+  },
+);
 
 /**
  * Runs something twice, over bars that differ only in the holdout, each with a home of its own. Checks

@@ -9,6 +9,7 @@ import type { RobustnessDocument } from '../../../src/backtest/robustness/robust
 import type { TrialGroup } from '../../../src/backtest/ledger/trial-groups.ts';
 import { backtest as runInProgram } from '../../../src/bots/library.ts';
 import { inProcess } from '../../cli/in-process.ts';
+import { isAtLength } from '../../length.ts';
 
 const SMA = join(import.meta.dirname, '../../../examples/sma-crossover.yaml');
 
@@ -108,30 +109,33 @@ test('a trial counts once, whichever command runs it and whatever else changes i
   expect(await count(text.replace(/cash: .*/, "cash: '5000'"))).toBe(2);
 });
 
-test('a robustness test counts its neighbors once, and neither stresses nor permutations', async () => {
-  const testRobustness = async (...args: string[]) => {
-    const words = [SMA, '-p', 'fast=10,20', '--permutations=2', '--workers=1', ...args];
-    return json<RobustnessDocument>('backtest', 'robustness', ...words);
-  };
-  const { chosen, neighbors, stresses, lock } = await testRobustness('--out=first');
-  expect(lock.trials?.count).toBe(0);
-  expect(stresses.length).toBeGreaterThan(0);
-  const grid = [10, 20].map((fast) => `fast=${fast}`);
-  const ran = new Set([...grid, ...neighbors.map(({ label }) => label)]);
-  expect(ran.size).toBeGreaterThan(grid.length);
-  expect(await groups()).toMatchObject([{ trials: ran.size }]);
+test.runIf(isAtLength)(
+  'a robustness test counts its neighbors once, and neither stresses nor permutations',
+  async () => {
+    const testRobustness = async (...args: string[]) => {
+      const words = [SMA, '-p', 'fast=10,20', '--permutations=2', '--workers=1', ...args];
+      return json<RobustnessDocument>('backtest', 'robustness', ...words);
+    };
+    const { chosen, neighbors, stresses, lock } = await testRobustness('--out=first');
+    expect(lock.trials?.count).toBe(0);
+    expect(stresses.length).toBeGreaterThan(0);
+    const grid = [10, 20].map((fast) => `fast=${fast}`);
+    const ran = new Set([...grid, ...neighbors.map(({ label }) => label)]);
+    expect(ran.size).toBeGreaterThan(grid.length);
+    expect(await groups()).toMatchObject([{ trials: ran.size }]);
 
-  const slow = neighbors.find(({ label }) => label.startsWith('slow='));
-  await backtest('-p', `fast=${chosen.params['fast']}`, '-p', slow!.label);
-  expect(await groups()).toMatchObject([{ trials: ran.size, best_sharpe: expect.any(Number) }]);
-  expect((await testRobustness('--out=first')).lock.trials?.count).toBe(0);
-  expect(await groups()).toMatchObject([{ trials: ran.size }]);
+    const slow = neighbors.find(({ label }) => label.startsWith('slow='));
+    await backtest('-p', `fast=${chosen.params['fast']}`, '-p', slow!.label);
+    expect(await groups()).toMatchObject([{ trials: ran.size, best_sharpe: expect.any(Number) }]);
+    expect((await testRobustness('--out=first')).lock.trials?.count).toBe(0);
+    expect(await groups()).toMatchObject([{ trials: ran.size }]);
 
-  // A ledger that was lost after the runs is filled again when the test resumes.
-  rmSync(join(home, 'home/trials'), { recursive: true });
-  await testRobustness('--out=first');
-  expect(await groups()).toMatchObject([{ trials: ran.size }]);
-});
+    // A ledger that was lost after the runs is filled again when the test resumes.
+    rmSync(join(home, 'home/trials'), { recursive: true });
+    await testRobustness('--out=first');
+    expect(await groups()).toMatchObject([{ trials: ran.size }]);
+  },
+);
 
 test('the deflated Sharpe ratio is a gate, and the terminal counts the trial', async () => {
   await backtest();

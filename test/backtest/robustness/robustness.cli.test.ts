@@ -164,22 +164,25 @@ test.runIf(isAtLength)('each run with one change is that of the changed bot', as
   expect(figures.fees_doubled.value).toBe(runs.get('fees × 2'));
 });
 
-test('the bot that init writes is run with other parameters and under worse conditions', async () => {
-  const project = join(directory, 'project');
-  await inProcess(['init', project]);
-  const out = ['--out', join(directory, 'own')];
-  const args = ['-p', 'fast=8:12:2', '--permutations', '2', ...out];
-  const { code, document } = await robustness(join(project, 'bot.yaml'), ...args);
-  expect(code).toBe(0);
-  expect(document.neighbors.map(({ label }) => label)).toEqual([
-    'fast=8',
-    'fast=12',
-    'slow=27',
-    'slow=33',
-  ]);
-  const runs = [...document.neighbors, ...document.stresses];
-  expect(runs.filter(({ metrics }) => metrics === null)).toEqual([]);
-});
+test.runIf(isAtLength)(
+  'the bot that init writes is run with other parameters and under worse conditions',
+  async () => {
+    const project = join(directory, 'project');
+    await inProcess(['init', project]);
+    const out = ['--out', join(directory, 'own')];
+    const args = ['-p', 'fast=8:12:2', '--permutations', '2', ...out];
+    const { code, document } = await robustness(join(project, 'bot.yaml'), ...args);
+    expect(code).toBe(0);
+    expect(document.neighbors.map(({ label }) => label)).toEqual([
+      'fast=8',
+      'fast=12',
+      'slow=27',
+      'slow=33',
+    ]);
+    const runs = [...document.neighbors, ...document.stresses];
+    expect(runs.filter(({ metrics }) => metrics === null)).toEqual([]);
+  },
+);
 
 test('every permutation repeats a guided search for another objective', async () => {
   const run = async (workers: string) => {

@@ -11,7 +11,7 @@ import type { WalkForwardDocument } from '../../../src/backtest/windows/walk-for
 import { DAY } from '../../../src/base/durations.ts';
 import { formatTime } from '../../../src/market/bar-time.ts';
 import { inProcess } from '../../cli/in-process.ts';
-import { some } from '../../length.ts';
+import { isAtLength } from '../../length.ts';
 import { BIN } from '../../cli/service-local.ts';
 
 const DATA = join(import.meta.dirname, '../../../examples/data/sp500-daily.csv');
@@ -163,7 +163,7 @@ test('anchored windows train on all bars since the first', async () => {
   expect(windows.map(({ train }) => train.bars)).toEqual([501, 753, 1005]);
 });
 
-test('the last test window ends with the symbol that ends first', async () => {
+test.runIf(isAtLength)('the last test window ends with the symbol that ends first', async () => {
   const stocks = join(import.meta.dirname, '../../../examples/data/stocks-monthly');
   const ended = join(directory, 'ibm-ended.csv');
   const rows = readFileSync(join(stocks, 'ibm.csv'), 'utf8').split('\n');
@@ -205,34 +205,37 @@ test('a test window without bars is an error before the first search', async () 
   expect(existsSync(join(out, 'windows'))).toBe(false);
 });
 
-test('each window uses the given search, and chooses by another objective under constraints', async () => {
-  const { windows, search, stability } = await json<WalkForwardDocument>(
-    'backtest',
-    'walk-forward',
-    botFile('sampled'),
-    '-p',
-    'fast=3:15',
-    '-p',
-    'slow=20:60',
-    ...SPANS,
-    ...RANDOM,
-    '--objective',
-    'max_drawdown',
-    '--where',
-    'trades>=6',
-    '--out',
-    join(directory, 'sampled'),
-  );
-  expect(search).toMatchObject({ kind: 'random', trials: 12, seed: 3, prune: false });
-  expect(windows.map(({ trials }) => trials.total)).toEqual([12, 12, 12]);
-  for (const [at, { in_sample }] of windows.entries()) {
-    expect(in_sample!.trades).toBeGreaterThanOrEqual(6);
-    const { chosen_at, objective } = stability[0]!;
-    expect(objective[at]![chosen_at[at]!]).toBeGreaterThanOrEqual(in_sample!.max_drawdown);
-  }
-});
+test.runIf(isAtLength)(
+  'each window uses the given search, and chooses by another objective under constraints',
+  async () => {
+    const { windows, search, stability } = await json<WalkForwardDocument>(
+      'backtest',
+      'walk-forward',
+      botFile('sampled'),
+      '-p',
+      'fast=3:15',
+      '-p',
+      'slow=20:60',
+      ...SPANS,
+      ...RANDOM,
+      '--objective',
+      'max_drawdown',
+      '--where',
+      'trades>=6',
+      '--out',
+      join(directory, 'sampled'),
+    );
+    expect(search).toMatchObject({ kind: 'random', trials: 12, seed: 3, prune: false });
+    expect(windows.map(({ trials }) => trials.total)).toEqual([12, 12, 12]);
+    for (const [at, { in_sample }] of windows.entries()) {
+      expect(in_sample!.trades).toBeGreaterThanOrEqual(6);
+      const { chosen_at, objective } = stability[0]!;
+      expect(objective[at]![chosen_at[at]!]).toBeGreaterThanOrEqual(in_sample!.max_drawdown);
+    }
+  },
+);
 
-test('a window holds no position if no trial meets the conditions', async () => {
+test.runIf(isAtLength)('a window holds no position if no trial meets the conditions', async () => {
   const one = ['-p', 'fast=5', '-p', 'slow=20', ...SPANS, '--anchored'];
   const analyze = (out: string, ...more: string[]) =>
     json<WalkForwardDocument>(
@@ -323,25 +326,28 @@ test('an analysis whose trials all fail is an error that names the first reason'
   expect(stderr).toMatch(/in every window, all trials failed; the first error is: .*no such day/);
 });
 
-test('an analysis ends with an error if its chosen trial fails in a test, and that run counts', async () => {
-  const file = ownBot(
-    'late',
-    `if (instruments[0].time > ${Date.UTC(2003, 1, 1)}) throw new Error('a day too far');
+test.runIf(isAtLength)(
+  'an analysis ends with an error if its chosen trial fails in a test, and that run counts',
+  async () => {
+    const file = ownBot(
+      'late',
+      `if (instruments[0].time > ${Date.UTC(2003, 1, 1)}) throw new Error('a day too far');
       if (instruments[0].count === 2) broker.target(instruments[0], 1);`,
-  );
-  const out = ['--out', join(directory, 'late')];
-  const env = { SERVICE_LOCAL_HOME: join(directory, 'late-home') };
-  const words = ['backtest', 'walk-forward', file, '-p', 'day=1', ...SPANS, ...out];
-  const { code, stderr } = await inProcess(words, { env });
-  expect(code).toBe(1);
-  expect(stderr).toMatch(
-    /the test from 2003-01-08 to 2004-01-07 with day=1 failed: .*a day too far/,
-  );
-  const { code: listed, stdout } = await inProcess(['runs', 'trials', '--json'], { env });
-  expect(listed).toBe(0);
-  // A trial and its test in each of the first two windows; the second test failed.
-  expect(JSON.parse(stdout)).toMatchObject({ groups: [{ trials: 4 }] });
-});
+    );
+    const out = ['--out', join(directory, 'late')];
+    const env = { SERVICE_LOCAL_HOME: join(directory, 'late-home') };
+    const words = ['backtest', 'walk-forward', file, '-p', 'day=1', ...SPANS, ...out];
+    const { code, stderr } = await inProcess(words, { env });
+    expect(code).toBe(1);
+    expect(stderr).toMatch(
+      /the test from 2003-01-08 to 2004-01-07 with day=1 failed: .*a day too far/,
+    );
+    const { code: listed, stdout } = await inProcess(['runs', 'trials', '--json'], { env });
+    expect(listed).toBe(0);
+    // A trial and its test in each of the first two windows; the second test failed.
+    expect(JSON.parse(stdout)).toMatchObject({ groups: [{ trials: 4 }] });
+  },
+);
 
 test.each([
   ['sharpe>=-5', 0],
@@ -380,7 +386,7 @@ test.each([
   expect(code).toBe(2);
 });
 
-describe('an analysis that is interrupted', () => {
+describe.runIf(isAtLength)('an analysis that is interrupted', () => {
   /** Waits until the file has at least `count` lines. Its directory need not exist yet. */
   async function linesAppear(file: string, count: number): Promise<void> {
     mkdirSync(dirname(file), { recursive: true });
@@ -419,7 +425,7 @@ export default defineStrategy({
     return file;
   }
 
-  test.each(some(1, ['SIGINT', 'SIGKILL'] as const))(
+  test.each(['SIGINT', 'SIGKILL'] as const)(
     'by %s resumes in its window and gives the same result',
     async (signal) => {
       const gate = join(directory, `${signal}.go`);

@@ -10,7 +10,7 @@ import { inProcess } from '../../cli/in-process.ts';
 import type { Result } from '../../cli/service-local.ts';
 import { serveHere, type ServerHere } from '../../server/running.ts';
 import { addTrader } from '../../server/trader.ts';
-import { some } from '../../length.ts';
+import { isAtLength, some } from '../../length.ts';
 import { newDatabase, type TestDatabase } from '../../storage/databases.ts';
 
 const SMA = join(import.meta.dirname, '../../../examples/sma-crossover.yaml');
@@ -90,13 +90,16 @@ test.each(some(1, COMMANDS))(
   },
 );
 
-test('an own strategy of several files runs in the sandbox of the workers', async () => {
-  const bot = await writeOwnBot(directory);
-  const { local, remote } = await both('own', ['backtest', 'sweep', bot, '-p', 'day=1:6:1']);
-  expect(remote).toEqual(local);
-});
+test.runIf(isAtLength)(
+  'an own strategy of several files runs in the sandbox of the workers',
+  async () => {
+    const bot = await writeOwnBot(directory);
+    const { local, remote } = await both('own', ['backtest', 'sweep', bot, '-p', 'day=1:6:1']);
+    expect(remote).toEqual(local);
+  },
+);
 
-test('each shard is a span and counts in the metrics of its worker', async () => {
+test.runIf(isAtLength)('each shard is a span and counts in the metrics of its worker', async () => {
   const count = async (): Promise<number> => {
     const answer = await fetch(`${server.url}/metrics`, { headers: { authorization } });
     const [, ended = '0'] =
@@ -123,7 +126,7 @@ test('each shard is a span and counts in the metrics of its worker', async () =>
   expect(spans.filter((name) => name === 'shard')).toHaveLength(2);
 });
 
-test('the error of a trial is its result', async () => {
+test.runIf(isAtLength)('the error of a trial is its result', async () => {
   const out = join(directory, 'failing');
   const words = [
     'backtest',

@@ -4,6 +4,7 @@ import { documentOn, fillCatalogue } from '../../fleet/tasks/market.ts';
 import { newTestApp, type TestApp } from '../in-process.ts';
 import { tradingDocument } from '../trader.ts';
 import { newSignedIn, type Visitor } from './visitor.ts';
+import { isAtLength } from '../../length.ts';
 
 let server: TestApp;
 let visitor: Visitor;
@@ -91,34 +92,37 @@ describe('a search of parameters in the console', () => {
     expect(text).toContain(`/console/tasks/${task_id}/report`);
   });
 
-  test('is a walk-forward analysis or a robustness test with their reports', async () => {
-    const parameters = 'fast=5,10\nslow=20';
-    const windows = { kind: 'walk_forward', parameters, train: '3mo', test: '1mo' };
-    const walk = await start('trader', windows);
-    const robust = await start('trader', { kind: 'robustness', parameters, permutations: '19' });
-    await ended(walk);
-    await ended(robust);
-    const { windows: walked } = await read<{ windows: object[] }>(`/tasks/${walk}/result`);
-    expect(walked.length).toBeGreaterThan(3);
-    expect(await read<object>(`/tasks/${robust}/result`)).toMatchObject({
-      schema: 'service-local/robustness/v1',
-    });
-    for (const task_id of [walk, robust]) {
-      const { status } = await visitor.open(`/console/tasks/${task_id}/report`);
-      expect(status).toBe(200);
-    }
-    // Only figures out of sample are listed beside those of backtests.
-    const { items } = await read<{ items: { kind: string; result_summary: object }[] }>(
-      '/tasks?kind=walk_forward,robustness&sort=oldest',
-    );
-    const metrics = expect.objectContaining({ sharpe: expect.any(Number) });
-    expect(items.find(({ kind }) => kind === 'walk_forward')!.result_summary).toMatchObject({
-      metrics,
-    });
-    expect(items.find(({ kind }) => kind === 'robustness')!.result_summary).not.toHaveProperty(
-      'metrics',
-    );
-  });
+  test.runIf(isAtLength)(
+    'is a walk-forward analysis or a robustness test with their reports',
+    async () => {
+      const parameters = 'fast=5,10\nslow=20';
+      const windows = { kind: 'walk_forward', parameters, train: '3mo', test: '1mo' };
+      const walk = await start('trader', windows);
+      const robust = await start('trader', { kind: 'robustness', parameters, permutations: '19' });
+      await ended(walk);
+      await ended(robust);
+      const { windows: walked } = await read<{ windows: object[] }>(`/tasks/${walk}/result`);
+      expect(walked.length).toBeGreaterThan(3);
+      expect(await read<object>(`/tasks/${robust}/result`)).toMatchObject({
+        schema: 'service-local/robustness/v1',
+      });
+      for (const task_id of [walk, robust]) {
+        const { status } = await visitor.open(`/console/tasks/${task_id}/report`);
+        expect(status).toBe(200);
+      }
+      // Only figures out of sample are listed beside those of backtests.
+      const { items } = await read<{ items: { kind: string; result_summary: object }[] }>(
+        '/tasks?kind=walk_forward,robustness&sort=oldest',
+      );
+      const metrics = expect.objectContaining({ sharpe: expect.any(Number) });
+      expect(items.find(({ kind }) => kind === 'walk_forward')!.result_summary).toMatchObject({
+        metrics,
+      });
+      expect(items.find(({ kind }) => kind === 'robustness')!.result_summary).not.toHaveProperty(
+        'metrics',
+      );
+    },
+  );
 
   test('is canceled while it runs', async () => {
     const task_id = await start('long', { kind: 'sweep', parameters: 'fast=2:40\nslow=50:400:1' });
