@@ -4,7 +4,6 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node';
 const SLOW = [
   'day/day.test.ts',
   'compliance/conformance/conformance.test.ts',
-  'cli/readme.test.ts',
   'compliance/stress/host.test.ts',
 ];
 

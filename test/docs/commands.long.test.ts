@@ -8,7 +8,7 @@ import { BASIC_ENV, BIN } from '../cli/service-local.ts';
 import { startServer, type RunningServer } from '../server/running.ts';
 import { blocksOf, linesToRun, PAGES, ROOT, withoutComment } from './documents.ts';
 
-/** Run by `test/cli/readme.test.ts`, on a server that has no administrator yet. */
+/** Run by `test/cli/readme.long.test.ts`, on a server that has no administrator yet. */
 const ELSEWHERE: ReadonlySet<string> = new Set(['README.md', 'docs/tutorials/server.md']);
 
 /** Commands whose results the pages assume: market data, and two bots. */
