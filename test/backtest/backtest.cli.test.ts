@@ -181,25 +181,28 @@ describe('a result', () => {
 describe('a window that reaches beyond the data', () => {
   const WINDOW = ['--from', '1990-01-01', '--to', '2030-12-31'];
 
-  test('is a finding that names both edges, in a backtest and in a sweep', async () => {
-    const { code, document } = await backtest(SMA, ...WINDOW);
-    expect(code).toBe(0);
-    const finding = {
-      code: 'window_beyond_data',
-      severity: 'warning',
-      issue:
-        'The window extends beyond the data: ' +
-        'from is 1990-01-01, but the first bar of SPX is of 2000-01-03; ' +
-        'to is 2030-12-31, but the last bar of SPX is of 2020-04-17.',
-    };
-    expect(document.findings).toContainEqual(expect.objectContaining(finding));
-    expect((await backtest(SMA)).document.findings.map((each) => each.code)).not.toContain(
-      finding.code,
-    );
-    const sweep = ['backtest', 'sweep', SMA, '-p', 'fast=5,10', '--json', '--out', fresh()];
-    const { stdout } = await inProcess([...sweep, ...WINDOW]);
-    expect(JSON.parse(stdout)).toMatchObject({ findings: [finding] });
-  });
+  test.runIf(isAtLength)(
+    'is a finding that names both edges, in a backtest and in a sweep',
+    async () => {
+      const { code, document } = await backtest(SMA, ...WINDOW);
+      expect(code).toBe(0);
+      const finding = {
+        code: 'window_beyond_data',
+        severity: 'warning',
+        issue:
+          'The window extends beyond the data: ' +
+          'from is 1990-01-01, but the first bar of SPX is of 2000-01-03; ' +
+          'to is 2030-12-31, but the last bar of SPX is of 2020-04-17.',
+      };
+      expect(document.findings).toContainEqual(expect.objectContaining(finding));
+      expect((await backtest(SMA)).document.findings.map((each) => each.code)).not.toContain(
+        finding.code,
+      );
+      const sweep = ['backtest', 'sweep', SMA, '-p', 'fast=5,10', '--json', '--out', fresh()];
+      const { stdout } = await inProcess([...sweep, ...WINDOW]);
+      expect(JSON.parse(stdout)).toMatchObject({ findings: [finding] });
+    },
+  );
 
   test('is rejected when it contains no bar', async () => {
     const error = await failing(SMA, '--from', '2030-01-01', '--to', '2030-12-31');
@@ -216,40 +219,46 @@ describe('data that need read options', () => {
     return bot(name, { data: file });
   };
 
-  test('are read with --repair drop, as the error suggests, by backtest, sweep and validate', async () => {
-    const file = dirty('dirty');
-    const refused = await inProcess(['backtest', file]);
-    expect(refused.code).toBe(3);
-    expect(refused.stderr).toContain('leave them out with data.repair: drop in the bot');
-    const { code, document, stderr } = await backtest(file, '--repair', 'drop');
-    expect(code).toBe(0);
-    expect(document.window.bars).toBe(398);
-    expect(stderr).toContain('note: X: Skipped bad rows: 1 of 399.');
-    const grid = ['-p', 'fast=5,10', '--out', fresh(), '--json'];
-    expect(await inProcess(['backtest', 'sweep', file, ...grid])).toMatchObject({ code: 3 });
-    const swept = await inProcess(['backtest', 'sweep', file, '--repair', 'drop', ...grid]);
-    expect(JSON.parse(swept.stdout)).toMatchObject({ window: { bars: 398 } });
-    expect(await inProcess(['validate', file])).toMatchObject({ code: 3 });
-    expect(await inProcess(['validate', file, '--repair', 'drop'])).toMatchObject({ code: 0 });
-  });
+  test.runIf(isAtLength)(
+    'are read with --repair drop, as the error suggests, by backtest, sweep and validate',
+    async () => {
+      const file = dirty('dirty');
+      const refused = await inProcess(['backtest', file]);
+      expect(refused.code).toBe(3);
+      expect(refused.stderr).toContain('leave them out with data.repair: drop in the bot');
+      const { code, document, stderr } = await backtest(file, '--repair', 'drop');
+      expect(code).toBe(0);
+      expect(document.window.bars).toBe(398);
+      expect(stderr).toContain('note: X: Skipped bad rows: 1 of 399.');
+      const grid = ['-p', 'fast=5,10', '--out', fresh(), '--json'];
+      expect(await inProcess(['backtest', 'sweep', file, ...grid])).toMatchObject({ code: 3 });
+      const swept = await inProcess(['backtest', 'sweep', file, '--repair', 'drop', ...grid]);
+      expect(JSON.parse(swept.stdout)).toMatchObject({ window: { bars: 398 } });
+      expect(await inProcess(['validate', file])).toMatchObject({ code: 3 });
+      expect(await inProcess(['validate', file, '--repair', 'drop'])).toMatchObject({ code: 0 });
+    },
+  );
 
-  test('are read with --columns, as each error suggests, also by a second process', async () => {
-    const data = join(directory, 'odd-columns.csv');
-    writeFileSync(data, rows.with(0, 'when,a,b,c,d,e,f').join('\n'));
-    const file = bot('odd-columns', { data });
-    const refused = await inProcess(['backtest', file]);
-    expect(refused.code).toBe(3);
-    expect(refused.stderr).toContain('--columns time=NAME');
-    const columns = ['--columns', 'time=when,open=a,high=b,low=c,close=d'];
-    const { code, document } = await backtest(file, ...columns);
-    expect({ code, bars: document.window.bars }).toEqual({ code: 0, bars: 399 });
-    expect(await inProcess(['validate', file, ...columns])).toMatchObject({ code: 0 });
-    expect(await failing(file, ...columns, '--write-lock')).toMatchObject({ exit: 2 });
-    const again = ['backtest', file, '--check-determinism', '--out', fresh()];
-    const { code: exit, stderr } = await serviceLocal([...again, ...columns]);
-    expect(exit).toBe(0);
-    expect(stderr).toMatch(/deterministic: two processes produced the same \d+ events/);
-  });
+  test.runIf(isAtLength)(
+    'are read with --columns, as each error suggests, also by a second process',
+    async () => {
+      const data = join(directory, 'odd-columns.csv');
+      writeFileSync(data, rows.with(0, 'when,a,b,c,d,e,f').join('\n'));
+      const file = bot('odd-columns', { data });
+      const refused = await inProcess(['backtest', file]);
+      expect(refused.code).toBe(3);
+      expect(refused.stderr).toContain('--columns time=NAME');
+      const columns = ['--columns', 'time=when,open=a,high=b,low=c,close=d'];
+      const { code, document } = await backtest(file, ...columns);
+      expect({ code, bars: document.window.bars }).toEqual({ code: 0, bars: 399 });
+      expect(await inProcess(['validate', file, ...columns])).toMatchObject({ code: 0 });
+      expect(await failing(file, ...columns, '--write-lock')).toMatchObject({ exit: 2 });
+      const again = ['backtest', file, '--check-determinism', '--out', fresh()];
+      const { code: exit, stderr } = await serviceLocal([...again, ...columns]);
+      expect(exit).toBe(0);
+      expect(stderr).toMatch(/deterministic: two processes produced the same \d+ events/);
+    },
+  );
 });
 
 describe('gates', () => {
@@ -276,19 +285,22 @@ describe('gates', () => {
 });
 
 describe('a lock', () => {
-  test('holds until the bars of the benchmark change that the spec names', async () => {
-    const benchmark = join(directory, 'benchmark.csv');
-    const text = readFileSync(SP500, 'utf8');
-    writeFileSync(benchmark, text);
-    const data = `${SP500}, benchmark: ${benchmark}`;
-    const file = bot('compared', { data });
-    expect((await backtest(file, '--write-lock')).code).toBe(0);
-    expect((await backtest(file, '--verify-lock')).code).toBe(0);
-    writeFileSync(benchmark, text.replace('1455.219971,1455.219971', '1455.5,1455.5'));
-    expect((await failing(file, '--verify-lock')).message).toContain(
-      'the bars of the benchmark changed',
-    );
-  });
+  test.runIf(isAtLength)(
+    'holds until the bars of the benchmark change that the spec names',
+    async () => {
+      const benchmark = join(directory, 'benchmark.csv');
+      const text = readFileSync(SP500, 'utf8');
+      writeFileSync(benchmark, text);
+      const data = `${SP500}, benchmark: ${benchmark}`;
+      const file = bot('compared', { data });
+      expect((await backtest(file, '--write-lock')).code).toBe(0);
+      expect((await backtest(file, '--verify-lock')).code).toBe(0);
+      writeFileSync(benchmark, text.replace('1455.219971,1455.219971', '1455.5,1455.5'));
+      expect((await failing(file, '--verify-lock')).message).toContain(
+        'the bars of the benchmark changed',
+      );
+    },
+  );
 
   test('holds until spec, strategy, data or parameters change', async () => {
     const data = join(directory, 'locked.csv');

@@ -90,7 +90,7 @@ it('a page of many instruments reports how many are omitted', () => {
   expect(page).toContain('Each candle is 6 bars.');
 });
 
-describe('in a browser', { timeout: 30_000 }, () => {
+describe.runIf(isAtLength)('in a browser', { timeout: 30_000 }, () => {
   let browser: Browser;
   let page: Page;
   let directory: string;

@@ -254,60 +254,65 @@ it.runIf(isAtLength)(
   },
 );
 
-it('writes the equity of a long run as Parquet, and also as CSV with --equity csv', async () => {
-  const steps = 200_001;
-  const lines = Array.from(
-    { length: steps },
-    (_, i) => `${(1e9 + i * 60) * 1000},${100 + (i % 7)}`,
-  );
-  writeFileSync(join(directory, 'bars.csv'), `time,close\n${lines.join('\n')}\n`);
-  const spec = {
-    kind: 'trading',
-    universe: { symbols: ['X'], currency: 'USD' },
-    data: { source: './bars.csv', timeframe: '1m' },
-    strategy: { name: 'buy_and_hold' },
-    engine: { cash: '100000' },
-  };
-  const metadata = { name: 'Long', slug: 'long' };
-  const bot = join(directory, 'bot.json');
-  writeFileSync(bot, JSON.stringify({ apiVersion: 'bots/v1', kind: 'Bot', metadata, spec }));
-  const out = join(directory, 'out');
-  const run = async (...options: string[]): Promise<Summary> => {
-    const { stdout } = await inProcess(['backtest', bot, '--out', out, '--json', ...options]);
-    const summary = JSON.parse(stdout) as Summary;
-    expect(readdirSync(out).sort()).toEqual(summary.files);
-    return summary;
-  };
-
-  const both = await run('--equity', 'csv');
-  const text = readFileSync(join(out, 'equity.csv'));
-  expect(both.hashes.equity).toBe(createHash('sha256').update(text).digest('hex'));
-  expect(text.toString().split('\n')).toHaveLength(steps + 2);
-  const curve = await withDuckDB(async (connection) => {
-    const [csv, parquet] = ['csv', 'parquet'].map((name) => quoteText(join(out, `equity.${name}`)));
-    const equal = ['time', 'equity', 'drawdown']
-      .map((name) => `c.${name} = p.${name}`)
-      .join(' AND ');
-    const { rows } = (
-      await connection.runAndReadAll(
-        `SELECT count(*)::INT AS rows FROM read_csv(${csv}) c POSITIONAL JOIN ${parquet} p WHERE ${equal}`,
-      )
-    ).getRowObjects()[0]!;
-    expect(rows).toBe(steps);
-    const columns = await connection.runAndReadAll(
-      `SELECT epoch_ms(time)::DOUBLE, equity FROM ${parquet}`,
+it.runIf(isAtLength)(
+  'writes the equity of a long run as Parquet, and also as CSV with --equity csv',
+  async () => {
+    const steps = 200_001;
+    const lines = Array.from(
+      { length: steps },
+      (_, i) => `${(1e9 + i * 60) * 1000},${100 + (i % 7)}`,
     );
-    return columns.getColumns() as number[][];
-  });
+    writeFileSync(join(directory, 'bars.csv'), `time,close\n${lines.join('\n')}\n`);
+    const spec = {
+      kind: 'trading',
+      universe: { symbols: ['X'], currency: 'USD' },
+      data: { source: './bars.csv', timeframe: '1m' },
+      strategy: { name: 'buy_and_hold' },
+      engine: { cash: '100000' },
+    };
+    const metadata = { name: 'Long', slug: 'long' };
+    const bot = join(directory, 'bot.json');
+    writeFileSync(bot, JSON.stringify({ apiVersion: 'bots/v1', kind: 'Bot', metadata, spec }));
+    const out = join(directory, 'out');
+    const run = async (...options: string[]): Promise<Summary> => {
+      const { stdout } = await inProcess(['backtest', bot, '--out', out, '--json', ...options]);
+      const summary = JSON.parse(stdout) as Summary;
+      expect(readdirSync(out).sort()).toEqual(summary.files);
+      return summary;
+    };
 
-  const alone = await run();
-  expect(both.files.filter((name) => !alone.files.includes(name))).toEqual(['equity.csv']);
-  const hash = createHash('sha256');
-  for (const column of curve) hash.update(new Uint8Array(Float64Array.from(column).buffer));
-  expect(alone.hashes).toEqual({ ...both.hashes, equity: hash.digest('hex') });
-  const report = readFileSync(join(out, 'report.html'), 'utf8');
-  expect(report).toContain('equity.parquet has equity and drawdown at all of them');
-});
+    const both = await run('--equity', 'csv');
+    const text = readFileSync(join(out, 'equity.csv'));
+    expect(both.hashes.equity).toBe(createHash('sha256').update(text).digest('hex'));
+    expect(text.toString().split('\n')).toHaveLength(steps + 2);
+    const curve = await withDuckDB(async (connection) => {
+      const [csv, parquet] = ['csv', 'parquet'].map((name) =>
+        quoteText(join(out, `equity.${name}`)),
+      );
+      const equal = ['time', 'equity', 'drawdown']
+        .map((name) => `c.${name} = p.${name}`)
+        .join(' AND ');
+      const { rows } = (
+        await connection.runAndReadAll(
+          `SELECT count(*)::INT AS rows FROM read_csv(${csv}) c POSITIONAL JOIN ${parquet} p WHERE ${equal}`,
+        )
+      ).getRowObjects()[0]!;
+      expect(rows).toBe(steps);
+      const columns = await connection.runAndReadAll(
+        `SELECT epoch_ms(time)::DOUBLE, equity FROM ${parquet}`,
+      );
+      return columns.getColumns() as number[][];
+    });
+
+    const alone = await run();
+    expect(both.files.filter((name) => !alone.files.includes(name))).toEqual(['equity.csv']);
+    const hash = createHash('sha256');
+    for (const column of curve) hash.update(new Uint8Array(Float64Array.from(column).buffer));
+    expect(alone.hashes).toEqual({ ...both.hashes, equity: hash.digest('hex') });
+    const report = readFileSync(join(out, 'report.html'), 'utf8');
+    expect(report).toContain('equity.parquet has equity and drawdown at all of them');
+  },
+);
 
 it('a backtest shows the progress of reading, running and writing on a terminal', async () => {
   const person = createTerminal([]);

@@ -145,23 +145,29 @@ describe('the lock', () => {
     expect(Object.keys(before.lock.warm_up!)).toEqual(['X']);
   });
 
-  test('fails to verify if the bars before the window changed, and names their symbol', async () => {
-    expect((await inProcess(['backtest', bot(OWN), '--write-lock'])).code).toBe(0);
-    const { code, stderr } = await inProcess([
-      'backtest',
-      bot(OWN, { data: 'other' }),
-      '--verify-lock',
-    ]);
-    expect({ code, stderr }).toMatchObject({
-      code: 6,
-      stderr: expect.stringContaining('bars before the run of X: changed'),
-    });
-  });
+  test.runIf(isAtLength)(
+    'fails to verify if the bars before the window changed, and names their symbol',
+    async () => {
+      expect((await inProcess(['backtest', bot(OWN), '--write-lock'])).code).toBe(0);
+      const { code, stderr } = await inProcess([
+        'backtest',
+        bot(OWN, { data: 'other' }),
+        '--verify-lock',
+      ]);
+      expect({ code, stderr }).toMatchObject({
+        code: 6,
+        stderr: expect.stringContaining('bars before the run of X: changed'),
+      });
+    },
+  );
 
-  test('omits these bars without declared indicators, or if the window begins with the data', async () => {
-    expect((await backtest(bot(EMPTY))).lock).not.toHaveProperty('warm_up');
-    expect((await backtest(bot(OWN, { window: '' }))).lock).not.toHaveProperty('warm_up');
-  });
+  test.runIf(isAtLength)(
+    'omits these bars without declared indicators, or if the window begins with the data',
+    async () => {
+      expect((await backtest(bot(EMPTY))).lock).not.toHaveProperty('warm_up');
+      expect((await backtest(bot(OWN, { window: '' }))).lock).not.toHaveProperty('warm_up');
+    },
+  );
 });
 
 describe('validate', () => {
@@ -269,7 +275,7 @@ export default defineStrategy({
     };
   }
 
-  test('enough days of seven bars are enough without a calendar', async () => {
+  test.runIf(isAtLength)('enough days of seven bars are enough without a calendar', async () => {
     const found = await examine({ data: 'seven', window: ', from: 2020-06-06' });
     expect(found).toMatchObject({
       warm_up: { needed: 0, longer: [{ timeframe: '1d', needed: 5, given: { X: 5 } }] },
@@ -316,7 +322,7 @@ export default defineStrategy({
     expect(inside.codes).not.toContain('outside_sessions');
   });
 
-  test('overlapping bars are a problem of the data', async () => {
+  test.runIf(isAtLength)('overlapping bars are a problem of the data', async () => {
     const [head, ...rows] = readFileSync(join(directory, 'around.csv'), 'utf8').split('\n');
     const half = rows[23]!.replace('23:00', '23:30');
     writeFileSync(join(directory, 'odd.csv'), [head, ...rows.toSpliced(24, 0, half)].join('\n'));
@@ -329,23 +335,28 @@ export default defineStrategy({
     expect(stdout).toContain('invalid_data on: the bar of 2020-06-01T23:30:00.000Z overlaps');
   });
 
-  test('bars of the window that span two longer bars are a problem, with the remedy', async () => {
-    const [head, ...rows] = readFileSync(join(directory, 'sessions.csv'), 'utf8').split('\n');
-    // The sessions of June open at 13:30 UTC.
-    const early = rows.map((row) => (row < '2020-06-05' ? row.replace(':00:00Z', ':30:00Z') : row));
-    writeFileSync(join(directory, 'shifted.csv'), [head, ...early].join('\n'));
-    const strategy = readFileSync(join(directory, 'longer.ts'), 'utf8');
-    writeFileSync(join(directory, 'four.ts'), strategy.replace("on('1d')", "on('4h')"));
-    const file = bot('{ module: ./four.ts }', {
-      data: 'shifted',
-      timeframe: '1h',
-      calendar: 'XNYS',
-      window: ', from: 2020-06-05',
-    });
-    const { code, stdout } = await inProcess(['validate', file]);
-    expect(code).toBe(3);
-    expect(stdout).toMatch(/invalid_data the bar of 2020-06-05T17:00:00Z, .* Choose a timeframe/);
-  });
+  test.runIf(isAtLength)(
+    'bars of the window that span two longer bars are a problem, with the remedy',
+    async () => {
+      const [head, ...rows] = readFileSync(join(directory, 'sessions.csv'), 'utf8').split('\n');
+      // The sessions of June open at 13:30 UTC.
+      const early = rows.map((row) =>
+        row < '2020-06-05' ? row.replace(':00:00Z', ':30:00Z') : row,
+      );
+      writeFileSync(join(directory, 'shifted.csv'), [head, ...early].join('\n'));
+      const strategy = readFileSync(join(directory, 'longer.ts'), 'utf8');
+      writeFileSync(join(directory, 'four.ts'), strategy.replace("on('1d')", "on('4h')"));
+      const file = bot('{ module: ./four.ts }', {
+        data: 'shifted',
+        timeframe: '1h',
+        calendar: 'XNYS',
+        window: ', from: 2020-06-05',
+      });
+      const { code, stdout } = await inProcess(['validate', file]);
+      expect(code).toBe(3);
+      expect(stdout).toMatch(/invalid_data the bar of 2020-06-05T17:00:00Z, .* Choose a timeframe/);
+    },
+  );
 
   test.runIf(isAtLength)('the need is printed without data.from, too', async () => {
     const { notes, isShort } = await examine({ data: 'seven', window: '' });
@@ -367,19 +378,22 @@ test('too few bars before the window are a finding', async () => {
   expect(enough.findings.map(({ code }) => code)).not.toContain('warm_up_short');
 });
 
-test('indicators see the bars after the last bad row before the window, or all good ones', async () => {
-  writeBars('faulty', (row, at) => (at === 40 ? row.replace(/,[^,]*,/, ',-1,') : row));
-  const given = async (data: string, ...args: string[]) => {
-    const { stdout } = await inProcess(['validate', bot(SMA, { data }), '--json', ...args]);
-    return (JSON.parse(stdout) as { files: { warm_up: { given: object } }[] }).files[0]!.warm_up
-      .given;
-  };
-  expect(await given('faulty')).toEqual({ X: 19 });
-  expect(await given('faulty', '--repair', 'drop')).toEqual({ X: 59 });
-  const { stderr } = await inProcess(['validate', bot(SMA, { data: 'faulty' })]);
-  expect(stderr).toContain(
-    'X: Before the window, indicators use only the bars after row 41, which is bad: open zero or negative. Correct it, or use repair: drop.',
-  );
-  const dropped = await backtest(bot(SMA, { data: 'faulty' }), '--repair', 'drop');
-  expect(dropped.window.bars).toBe(300 - FROM);
-});
+test.runIf(isAtLength)(
+  'indicators see the bars after the last bad row before the window, or all good ones',
+  async () => {
+    writeBars('faulty', (row, at) => (at === 40 ? row.replace(/,[^,]*,/, ',-1,') : row));
+    const given = async (data: string, ...args: string[]) => {
+      const { stdout } = await inProcess(['validate', bot(SMA, { data }), '--json', ...args]);
+      return (JSON.parse(stdout) as { files: { warm_up: { given: object } }[] }).files[0]!.warm_up
+        .given;
+    };
+    expect(await given('faulty')).toEqual({ X: 19 });
+    expect(await given('faulty', '--repair', 'drop')).toEqual({ X: 59 });
+    const { stderr } = await inProcess(['validate', bot(SMA, { data: 'faulty' })]);
+    expect(stderr).toContain(
+      'X: Before the window, indicators use only the bars after row 41, which is bad: open zero or negative. Correct it, or use repair: drop.',
+    );
+    const dropped = await backtest(bot(SMA, { data: 'faulty' }), '--repair', 'drop');
+    expect(dropped.window.bars).toBe(300 - FROM);
+  },
+);

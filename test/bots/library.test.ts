@@ -125,43 +125,49 @@ test('a backtest opens its holdout, evaluates gates and a profile, and names its
   });
 });
 
-test('an aborted sweep resumes from its directory, and writes the files of the command', async () => {
-  const out = join(home, 'sweep');
-  const given = { params: { fast: '5:12:1' }, to: '2004-12-31', workers: 1, home, out };
-  const controller = new AbortController();
-  const aborted = sweep(SMA, {
-    ...given,
-    signal: controller.signal,
-    onProgress: (done) => done >= 2 && controller.abort(new Error('enough')),
-  });
-  await expect(aborted).rejects.toThrow('enough');
-  let first: number | undefined;
-  await sweep(SMA, { ...given, onProgress: (done) => (first ??= done) });
-  expect(first).toBeGreaterThanOrEqual(2);
-  const written = readFileSync(join(out, 'trials.csv'), 'utf8');
-  const same = join(home, 'swept-by-command');
-  const words = ['-p', 'fast=5:12:1', '--to', '2004-12-31', '--out', same];
-  await inProcess(['backtest', 'sweep', SMA, ...words]);
-  expect(written).toBe(readFileSync(join(same, 'trials.csv'), 'utf8'));
-  expect(existsSync(join(out, 'sweep.json'))).toBe(true);
-});
+test.runIf(isAtLength)(
+  'an aborted sweep resumes from its directory, and writes the files of the command',
+  async () => {
+    const out = join(home, 'sweep');
+    const given = { params: { fast: '5:12:1' }, to: '2004-12-31', workers: 1, home, out };
+    const controller = new AbortController();
+    const aborted = sweep(SMA, {
+      ...given,
+      signal: controller.signal,
+      onProgress: (done) => done >= 2 && controller.abort(new Error('enough')),
+    });
+    await expect(aborted).rejects.toThrow('enough');
+    let first: number | undefined;
+    await sweep(SMA, { ...given, onProgress: (done) => (first ??= done) });
+    expect(first).toBeGreaterThanOrEqual(2);
+    const written = readFileSync(join(out, 'trials.csv'), 'utf8');
+    const same = join(home, 'swept-by-command');
+    const words = ['-p', 'fast=5:12:1', '--to', '2004-12-31', '--out', same];
+    await inProcess(['backtest', 'sweep', SMA, ...words]);
+    expect(written).toBe(readFileSync(join(same, 'trials.csv'), 'utf8'));
+    expect(existsSync(join(out, 'sweep.json'))).toBe(true);
+  },
+);
 
-test('without a ledger that can be written to, results come with a finding that says so', async () => {
-  const file = join(home, 'no-directory');
-  writeFileSync(file, '');
-  const given = { home: file, to: '2002-12-31' };
-  const search = { ...given, params: { fast: [5, 10] } };
-  const uncounted = { code: 'trials_not_counted', severity: 'warning' };
-  const { summary } = await backtest(SMA, given);
-  expect(summary.findings).toContainEqual(expect.objectContaining(uncounted));
-  const { ranked, findings } = await sweep(SMA, search);
-  expect(ranked).toHaveLength(2);
-  expect(findings).toContainEqual(expect.objectContaining(uncounted));
-  const { document } = await walkForward(SMA, { ...search, train: '1y', test: '1y' });
-  expect(document.findings).toContainEqual(expect.objectContaining(uncounted));
-  const tested = await robustness(SMA, { ...search, permutations: 0 });
-  expect(tested.findings).toEqual([expect.objectContaining(uncounted)]);
-});
+test.runIf(isAtLength)(
+  'without a ledger that can be written to, results come with a finding that says so',
+  async () => {
+    const file = join(home, 'no-directory');
+    writeFileSync(file, '');
+    const given = { home: file, to: '2002-12-31' };
+    const search = { ...given, params: { fast: [5, 10] } };
+    const uncounted = { code: 'trials_not_counted', severity: 'warning' };
+    const { summary } = await backtest(SMA, given);
+    expect(summary.findings).toContainEqual(expect.objectContaining(uncounted));
+    const { ranked, findings } = await sweep(SMA, search);
+    expect(ranked).toHaveLength(2);
+    expect(findings).toContainEqual(expect.objectContaining(uncounted));
+    const { document } = await walkForward(SMA, { ...search, train: '1y', test: '1y' });
+    expect(document.findings).toContainEqual(expect.objectContaining(uncounted));
+    const tested = await robustness(SMA, { ...search, permutations: 0 });
+    expect(tested.findings).toEqual([expect.objectContaining(uncounted)]);
+  },
+);
 
 test('a custom strategy runs in a thread, and an invalid bot is an error with a code', async () => {
   const { summary } = await backtest(join(EXAMPLES, 'custom-strategy.yaml'), { home });
@@ -287,7 +293,7 @@ test('a bot without JSON is rejected, and never replaced by the file bot.json', 
   }
 });
 
-test('errors of the other functions name their options, too', async () => {
+test.runIf(isAtLength)('errors of the other functions name their options, too', async () => {
   const failures = [
     backtest(SMA, { home, params: { fast: 0 } }),
     backtest(SMA, { home, params: { fst: 1 } }),

@@ -15,6 +15,7 @@ import { newDatabase, type TestDatabase } from '../storage/databases.ts';
 import { inProcess } from './in-process.ts';
 import { createTerminal } from './terminal.ts';
 import { serviceLocal, type Result } from './service-local.ts';
+import { isAtLength } from '../length.ts';
 
 vi.mock(import('node:crypto'), async (original) => {
   const { withCheapScrypt } = await import('../identity/cheap-scrypt.ts');
@@ -305,30 +306,33 @@ describe('identity audit', () => {
   });
 });
 
-test('only add creates a database, and its name is printed without the password', async () => {
-  const own = await newDatabase('sqlite');
-  const { file } = own.location as { file: string };
-  const administrators = (words: string, variables = {}): Promise<Result> =>
-    serviceLocal(['identity', 'administrators', ...words.split(' ')], {
-      env: { SERVICE_LOCAL_HOME: dirname(file), ...variables },
-      input: PASSWORD,
-    });
-  const listed = await administrators('list');
-  expect(listed).toMatchObject({ code: 1, stdout: '' });
-  expect(listed.stderr).toMatch(
-    /^error not_found: there is no database .*\n→ Set SERVICE_LOCAL_HOME/,
-  );
-  expect(existsSync(file)).toBe(false);
-  const added = await administrators('add ada --password-stdin');
-  expect(added).toMatchObject({ code: 0, stderr: `database: ${file} (new)\n` });
-  const DATABASE_URL = 'postgres://me:secret@127.0.0.1:1/service';
-  const { stderr } = await administrators('list', { DATABASE_URL });
-  expect(stderr).toMatch(
-    /^database: PostgreSQL 127\.0\.0\.1:1\/service\nerror storage_unavailable/,
-  );
-  expect(stderr).not.toContain('secret');
-  await own.remove();
-});
+test.runIf(isAtLength)(
+  'only add creates a database, and its name is printed without the password',
+  async () => {
+    const own = await newDatabase('sqlite');
+    const { file } = own.location as { file: string };
+    const administrators = (words: string, variables = {}): Promise<Result> =>
+      serviceLocal(['identity', 'administrators', ...words.split(' ')], {
+        env: { SERVICE_LOCAL_HOME: dirname(file), ...variables },
+        input: PASSWORD,
+      });
+    const listed = await administrators('list');
+    expect(listed).toMatchObject({ code: 1, stdout: '' });
+    expect(listed.stderr).toMatch(
+      /^error not_found: there is no database .*\n→ Set SERVICE_LOCAL_HOME/,
+    );
+    expect(existsSync(file)).toBe(false);
+    const added = await administrators('add ada --password-stdin');
+    expect(added).toMatchObject({ code: 0, stderr: `database: ${file} (new)\n` });
+    const DATABASE_URL = 'postgres://me:secret@127.0.0.1:1/service';
+    const { stderr } = await administrators('list', { DATABASE_URL });
+    expect(stderr).toMatch(
+      /^database: PostgreSQL 127\.0\.0\.1:1\/service\nerror storage_unavailable/,
+    );
+    expect(stderr).not.toContain('secret');
+    await own.remove();
+  },
+);
 
 test.each([
   ['tokens create --administrator ada --scopes root', "--scopes: 'root' is not a scope"],

@@ -7,7 +7,6 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { restoreDatabase } from '../../src/server/restore-database.ts';
 import { backupDatabase } from '../../src/storage/backup.ts';
 import { failAt } from '../fault/fail-points.ts';
-import { isAtLength } from '../length.ts';
 import { SCRATCH } from '../scratch.ts';
 import { newSqliteTables } from '../storage/databases.ts';
 import { BASIC_ENV, BIN } from './service-local.ts';
@@ -48,14 +47,6 @@ async function killAt(at: number, directory: string, home: string, args: readonl
   );
 }
 
-/** All calls in long tests; otherwise the call that replaces the file and the next one. */
-function pointsOf(calls: readonly string[], name: string): number[] {
-  if (isAtLength) return calls.map((_, i) => i + 1);
-  const replacing = calls.indexOf(name) + 1;
-  expect(replacing).toBeGreaterThan(0);
-  return [replacing, replacing + 1];
-}
-
 function inDatabase(file: string): { readonly epoch: number; readonly halts: number } {
   const database = new Database(file);
   try {
@@ -80,7 +71,7 @@ test('a killed restore leaves either the former database or the restored one', a
   const { calls, end } = await failAt(never, () => restoreDatabase(whole, {}, backup, options));
   expect(end).toBe('done');
   const replacing = calls.indexOf('rename server.sqlite') + 1;
-  for (const at of pointsOf(calls, 'rename server.sqlite')) {
+  for (const at of calls.map((_, i) => i + 1)) {
     const home = await newHome();
     const args = ['server', 'restore', backup, '--force'];
     expect(await killAt(at, home, home, args)).toBe('SIGKILL');
@@ -92,7 +83,7 @@ test('a killed restore leaves either the former database or the restored one', a
   }
 });
 
-test.runIf(isAtLength)('a killed backup leaves either the former file or the new one', async () => {
+test('a killed backup leaves either the former file or the new one', async () => {
   const home = await newHome();
   const directory = join(root, 'backups');
   await mkdir(directory);
@@ -104,7 +95,7 @@ test.runIf(isAtLength)('a killed backup leaves either the former file or the new
   const database = new Database(out);
   database.exec('update database_identity set epoch = 7');
   database.close();
-  for (const at of pointsOf(calls, 'rename backup.sqlite')) {
+  for (const at of calls.map((_, i) => i + 1)) {
     const args = ['server', 'backup', '--out', out, '--force'];
     expect(await killAt(at, directory, home, args)).toBe('SIGKILL');
     expect({ at, ...inDatabase(out) }).toMatchObject({ at, epoch: at <= replacing ? 7 : 1 });

@@ -12,7 +12,6 @@ import { startPostgres, type Cluster } from '../storage/cluster.ts';
 import { newDatabase, query } from '../storage/databases.ts';
 import { fillCatalogue } from '../fleet/tasks/market.ts';
 import { answer, cli, fillPlace, newMachine, send, type Ends, type Place } from './backup-setup.ts';
-import { isAtLength } from '../length.ts';
 
 const SLOW = { speed: 1 };
 /** Version of the packaged PostgreSQL. */
@@ -166,26 +165,23 @@ describe.skipIf(client === undefined)('with pg_dump and pg_restore', () => {
     expect(verified.code).toBe(0);
   });
 
-  test.runIf(isAtLength)(
-    'refuses to start a server on a database whose restore is incomplete',
-    async () => {
-      const place = await newPlace();
-      await answer(cli(place, ['server', 'backup', '--out', 'backup.dump', '--json']));
-      const another = at(place, await emptyDatabase());
-      // The state that a killed restore leaves.
-      await query(another.url, `create table ${RESTORE_MARKER} ()`);
-      await expect(serve(another)).rejects.toMatchObject({
-        code: 'storage_unavailable',
-        reason: 'restore_interrupted',
-      });
-      expect(await cli(another, ['server', 'restore', 'backup.dump', '--json'])).toMatchObject({
-        code: 6,
-        stdout: expect.stringContaining('"reason": "restore_interrupted"'),
-      });
-    },
-  );
+  test('refuses to start a server on a database whose restore is incomplete', async () => {
+    const place = await newPlace();
+    await answer(cli(place, ['server', 'backup', '--out', 'backup.dump', '--json']));
+    const another = at(place, await emptyDatabase());
+    // The state that a killed restore leaves.
+    await query(another.url, `create table ${RESTORE_MARKER} ()`);
+    await expect(serve(another)).rejects.toMatchObject({
+      code: 'storage_unavailable',
+      reason: 'restore_interrupted',
+    });
+    expect(await cli(another, ['server', 'restore', 'backup.dump', '--json'])).toMatchObject({
+      code: 6,
+      stdout: expect.stringContaining('"reason": "restore_interrupted"'),
+    });
+  });
 
-  test.runIf(isAtLength)('refuses to restore a truncated dump', async () => {
+  test('refuses to restore a truncated dump', async () => {
     const place = await newPlace();
     await answer(cli(place, ['server', 'backup', '--out', 'backup.dump', '--json']));
     const file = join(place.directory, 'backup.dump');
@@ -219,66 +215,52 @@ describe('with other programs', () => {
     return { ...place, env: { ...place.env, PATH: `${programs}:/usr/bin:/bin` } };
   }
 
-  test.runIf(isAtLength)(
-    'does not run an older pg_dump, and prints the command without the password',
-    async () => {
-      const place = await withProgram('echo "pg_dump (PostgreSQL) 12.3"');
-      const { code, stdout, stderr } = await cli(place, [
-        'server',
-        'backup',
-        '--out',
-        'backup.dump',
-      ]);
-      expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
-      expect(stderr).toMatch(
-        /^error backup_tool_missing: pg_dump \(PostgreSQL\) 12\.3 is older than/,
-      );
-      expect(stderr).toMatch(
-        /: pg_dump --format=custom --file=\S+backup\.dump --host=\S+ --port=5432 --username=postgres test_\w+\n$/,
-      );
-      expect(stderr).not.toContain('hunter2');
-      expect(await readdir(place.directory)).toEqual([]);
-    },
-  );
+  test('does not run an older pg_dump, and prints the command without the password', async () => {
+    const place = await withProgram('echo "pg_dump (PostgreSQL) 12.3"');
+    const { code, stdout, stderr } = await cli(place, ['server', 'backup', '--out', 'backup.dump']);
+    expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
+    expect(stderr).toMatch(
+      /^error backup_tool_missing: pg_dump \(PostgreSQL\) 12\.3 is older than/,
+    );
+    expect(stderr).toMatch(
+      /: pg_dump --format=custom --file=\S+backup\.dump --host=\S+ --port=5432 --username=postgres test_\w+\n$/,
+    );
+    expect(stderr).not.toContain('hunter2');
+    expect(await readdir(place.directory)).toEqual([]);
+  });
 
-  test.runIf(isAtLength)(
-    'pg_dump uses DATABASE_URL in spite of other variables of PostgreSQL',
-    async () => {
-      const record = join(await newDirectory(), 'record');
-      const place = await withProgram(
-        `case "$1" in --version) echo "pg_dump (PostgreSQL) 99.0";; *) env > ${record}; exit 1;; esac`,
-      );
-      const env = {
-        ...place.env,
-        PGSERVICE: 'other',
-        PGHOSTADDR: '192.0.2.1',
-        PGDATABASE: 'other',
-      };
-      const backup = ['server', 'backup', '--out', 'backup.dump'];
-      expect(await cli({ ...place, env }, backup)).toMatchObject({ code: 1 });
-      const seen = await readFile(record, 'utf8');
-      expect(seen).not.toMatch(/^PG(SERVICE|HOSTADDR)=/m);
-      expect(seen).toMatch(/^PGDATABASE=test_/m);
-    },
-  );
+  test('pg_dump uses DATABASE_URL in spite of other variables of PostgreSQL', async () => {
+    const record = join(await newDirectory(), 'record');
+    const place = await withProgram(
+      `case "$1" in --version) echo "pg_dump (PostgreSQL) 99.0";; *) env > ${record}; exit 1;; esac`,
+    );
+    const env = {
+      ...place.env,
+      PGSERVICE: 'other',
+      PGHOSTADDR: '192.0.2.1',
+      PGDATABASE: 'other',
+    };
+    const backup = ['server', 'backup', '--out', 'backup.dump'];
+    expect(await cli({ ...place, env }, backup)).toMatchObject({ code: 1 });
+    const seen = await readFile(record, 'utf8');
+    expect(seen).not.toMatch(/^PG(SERVICE|HOSTADDR)=/m);
+    expect(seen).toMatch(/^PGDATABASE=test_/m);
+  });
 
-  test.runIf(isAtLength)(
-    'passes the password to pg_dump in its environment, never in arguments or errors',
-    async () => {
-      const record = join(await newDirectory(), 'record');
-      const place = await withProgram(
-        `case "$1" in --version) echo "pg_dump (PostgreSQL) 99.0";; *) echo "$PGPASSWORD" "$PGDATABASE" "$@" > ${record}; echo "wrong: $PGPASSWORD" >&2; exit 1;; esac`,
-      );
-      const { code, stderr } = await cli(place, ['server', 'backup', '--out', 'backup.dump']);
-      expect({ code, stderr }).toEqual({
-        code: 1,
-        stderr: expect.stringMatching(/^error storage_unavailable: pg_dump failed: wrong: …\n/),
-      });
-      expect(stderr).not.toContain('hunter2');
-      const [password, database, ...args] = (await readFile(record, 'utf8')).trim().split(' ');
-      expect([password, database]).toEqual(['hunter2-secret', expect.stringMatching(/^test_/)]);
-      expect(args.join(' ')).toMatch(/^--format=custom --no-password --file=\S+\.tmp$/);
-      expect(await readdir(place.directory)).toEqual([]);
-    },
-  );
+  test('passes the password to pg_dump in its environment, never in arguments or errors', async () => {
+    const record = join(await newDirectory(), 'record');
+    const place = await withProgram(
+      `case "$1" in --version) echo "pg_dump (PostgreSQL) 99.0";; *) echo "$PGPASSWORD" "$PGDATABASE" "$@" > ${record}; echo "wrong: $PGPASSWORD" >&2; exit 1;; esac`,
+    );
+    const { code, stderr } = await cli(place, ['server', 'backup', '--out', 'backup.dump']);
+    expect({ code, stderr }).toEqual({
+      code: 1,
+      stderr: expect.stringMatching(/^error storage_unavailable: pg_dump failed: wrong: …\n/),
+    });
+    expect(stderr).not.toContain('hunter2');
+    const [password, database, ...args] = (await readFile(record, 'utf8')).trim().split(' ');
+    expect([password, database]).toEqual(['hunter2-secret', expect.stringMatching(/^test_/)]);
+    expect(args.join(' ')).toMatch(/^--format=custom --no-password --file=\S+\.tmp$/);
+    expect(await readdir(place.directory)).toEqual([]);
+  });
 });

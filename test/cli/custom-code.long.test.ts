@@ -15,7 +15,6 @@ import { startServer, type RunningServer } from '../server/running.ts';
 import { addTrader, tradingDocument } from '../server/trader.ts';
 import { newDatabase, type TestDatabase } from '../storage/databases.ts';
 import { fillCatalogue } from '../fleet/tasks/market.ts';
-import { isAtLength } from '../length.ts';
 import { inProcess } from './in-process.ts';
 import type { Result } from './service-local.ts';
 
@@ -159,36 +158,33 @@ test('sends a bot with its code; a change of code alone creates a version; runs 
   expect((await run(['bots', 'diff', 'own'])).stdout).toMatch(/\nweights\.ts +changed +\w{64} /);
 });
 
-test.runIf(isAtLength)(
-  'a proposal becomes a version with the code of the version it was made for, if that is current',
-  async () => {
-    await json<BotDetail>('bots', 'create', '-f', await fileOf('proposed', IN_TURN));
-    const propose = async (weight: number): Promise<string> => {
-      const body = { patch: { spec: { risk: { max_position_pct: weight } } }, rationale: 'Less.' };
-      const answer = await fetch(`${server.url}/bots/proposed/proposals`, {
-        method: 'POST',
-        headers: { authorization, 'content-type': 'application/json' },
-        body: JSON.stringify(body),
-      });
-      return ((await answer.json()) as { proposal_id: string }).proposal_id;
-    };
-    const [one, other] = [await propose(0.5), await propose(0.4)];
-    expect(await run(['bots', 'update', 'proposed', '--proposal', one])).toMatchObject({
-      code: 0,
-      stdout: 'proposed: updated, version 2\n',
+test('a proposal becomes a version with the code of the version it was made for, if that is current', async () => {
+  await json<BotDetail>('bots', 'create', '-f', await fileOf('proposed', IN_TURN));
+  const propose = async (weight: number): Promise<string> => {
+    const body = { patch: { spec: { risk: { max_position_pct: weight } } }, rationale: 'Less.' };
+    const answer = await fetch(`${server.url}/bots/proposed/proposals`, {
+      method: 'POST',
+      headers: { authorization, 'content-type': 'application/json' },
+      body: JSON.stringify(body),
     });
-    expect(await json('bots', 'diff', 'proposed')).toMatchObject({
-      changes: [{ pointer: '/spec/risk/max_position_pct' }],
-      files: [],
-    });
-    const late = await run(['bots', 'update', 'proposed', '--proposal', other]);
-    expect(late).toMatchObject({ code: 6 });
-    expect(late.stderr).toContain('for version 1 of proposed, which is now at version 2');
-    const none = await run(['bots', 'update', 'proposed', '--proposal', 'none']);
-    expect(none.stderr).toContain('the bot has no proposal "none"');
-    expect(await run(['bots', 'update', 'proposed'])).toMatchObject({ code: 2 });
-  },
-);
+    return ((await answer.json()) as { proposal_id: string }).proposal_id;
+  };
+  const [one, other] = [await propose(0.5), await propose(0.4)];
+  expect(await run(['bots', 'update', 'proposed', '--proposal', one])).toMatchObject({
+    code: 0,
+    stdout: 'proposed: updated, version 2\n',
+  });
+  expect(await json('bots', 'diff', 'proposed')).toMatchObject({
+    changes: [{ pointer: '/spec/risk/max_position_pct' }],
+    files: [],
+  });
+  const late = await run(['bots', 'update', 'proposed', '--proposal', other]);
+  expect(late).toMatchObject({ code: 6 });
+  expect(late.stderr).toContain('for version 1 of proposed, which is now at version 2');
+  const none = await run(['bots', 'update', 'proposed', '--proposal', 'none']);
+  expect(none.stderr).toContain('the bot has no proposal "none"');
+  expect(await run(['bots', 'update', 'proposed'])).toMatchObject({ code: 2 });
+});
 
 test('rejects packages and Node modules before anything is sent', async () => {
   const helper = "import { readFileSync } from 'node:fs';\nexport const x = readFileSync;\n";
@@ -205,7 +201,7 @@ test('rejects packages and Node modules before anything is sent', async () => {
   expect(stderr).toMatch(/'canonicalize'/);
 });
 
-test.runIf(isAtLength)('cancels and halts code that hangs, and ends its process', async () => {
+test('cancels and halts code that hangs, and ends its process', async () => {
   await json('bots', 'create', '-f', await fileOf('hanging', HANGING));
   const backtest = await json<Task>('bots', 'backtest', 'hanging', '--detach');
   const [tested] = await strategies(1);
@@ -221,7 +217,7 @@ test.runIf(isAtLength)('cancels and halts code that hangs, and ends its process'
   await json('bots', 'resume', 'hanging', '--reason', 'mended');
 });
 
-test.runIf(isAtLength)('the process of a session that is stopped ends', async () => {
+test('the process of a session that is stopped ends', async () => {
   const stopped = await startPaper('own');
   const [stopping] = await strategies(1);
   await json('bots', 'paper', 'stop', stopped);
@@ -229,7 +225,7 @@ test.runIf(isAtLength)('the process of a session that is stopped ends', async ()
   await gone([stopping!]);
 });
 
-test.runIf(isAtLength)('a session whose code throws ends with its orders canceled', async () => {
+test('a session whose code throws ends with its orders canceled', async () => {
   const order = "{ instrument: instruments[0], side: 'buy', quantity: 1, type: 'limit', limit: 1 }";
   const text = strategyThat(
     `if (instruments[0].count > 1) throw new Error('mine'); broker.order(${order});`,
@@ -244,18 +240,15 @@ test.runIf(isAtLength)('a session whose code throws ends with its orders cancele
   expect(events.map(({ kind }) => kind)).toEqual(['order.submitted', 'order.canceled']);
 });
 
-test.runIf(isAtLength)(
-  'processes end with a server that is killed, and sessions go on with the next one',
-  async () => {
-    const own = await startPaper('own');
-    const hung = await startPaper('hanging');
-    const processes = await strategies(2);
-    await server.kill();
-    server = await start('1');
-    expect(await ended(own)).toMatchObject({ status: 'success', attempts: 2 });
-    const replayed = await json<RunReplay>('bots', 'replay', 'own', '--run', own);
-    expect(replayed).toMatchObject({ matches: true, events_hash: hash });
-    expect(await ended(hung)).toMatchObject({ error: { code: 'strategy_timeout' } });
-    await gone(processes);
-  },
-);
+test('processes end with a server that is killed, and sessions go on with the next one', async () => {
+  const own = await startPaper('own');
+  const hung = await startPaper('hanging');
+  const processes = await strategies(2);
+  await server.kill();
+  server = await start('1');
+  expect(await ended(own)).toMatchObject({ status: 'success', attempts: 2 });
+  const replayed = await json<RunReplay>('bots', 'replay', 'own', '--run', own);
+  expect(replayed).toMatchObject({ matches: true, events_hash: hash });
+  expect(await ended(hung)).toMatchObject({ error: { code: 'strategy_timeout' } });
+  await gone(processes);
+});

@@ -11,7 +11,6 @@ import { serveHere, type ServerHere } from '../server/running.ts';
 import { fillCatalogue, replaceDays } from '../fleet/tasks/market.ts';
 import { inProcess } from './in-process.ts';
 import type { Result } from './service-local.ts';
-import { isAtLength } from '../length.ts';
 
 let world: World;
 let server: ServerHere;
@@ -57,22 +56,19 @@ async function jsonOfFailure<T>(...words: string[]): Promise<T> {
   return JSON.parse(stdout) as T;
 }
 
-test.runIf(isAtLength)(
-  'a session within the data records the bars before it, and equals its backtest',
-  async () => {
-    const window = ['--from', '2000-03-20', '-p', 'fast=7'];
-    const started = await bots(['paper', 'start', 'sma', '--speed', 'max', ...window, '--json']);
-    const { run_id, hashes, window: run } = JSON.parse(started.stdout) as Summary;
-    expect((await json<Summary>('backtest', 'sma', ...window)).hashes).toEqual(hashes);
-    expect(await json<BotParity>('parity', 'sma', '--run', run_id)).toMatchObject({
-      equal: true,
-      bars: run.bars,
-    });
-    expect((await bots(['replay', 'sma', '--run', run_id])).stdout).toContain(
-      `events hash ${hashes.events}`,
-    );
-  },
-);
+test('a session within the data records the bars before it, and equals its backtest', async () => {
+  const window = ['--from', '2000-03-20', '-p', 'fast=7'];
+  const started = await bots(['paper', 'start', 'sma', '--speed', 'max', ...window, '--json']);
+  const { run_id, hashes, window: run } = JSON.parse(started.stdout) as Summary;
+  expect((await json<Summary>('backtest', 'sma', ...window)).hashes).toEqual(hashes);
+  expect(await json<BotParity>('parity', 'sma', '--run', run_id)).toMatchObject({
+    equal: true,
+    bars: run.bars,
+  });
+  expect((await bots(['replay', 'sma', '--run', run_id])).stdout).toContain(
+    `events hash ${hashes.events}`,
+  );
+});
 
 test('a paper session equals its backtest until the data change', async () => {
   const paper = ['paper', 'start', 'sma', '--speed', 'max', '-p', 'fast=12', '--json'];

@@ -9,7 +9,6 @@ import { blocksOf, linesToRun, withoutComment } from '../docs/documents.ts';
 import { inProcess } from './in-process.ts';
 import { createTerminal } from './terminal.ts';
 import { BASIC_ENV, BIN, type Result } from './service-local.ts';
-import { isAtLength } from '../length.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 const PASSWORD = 'correct horse battery';
@@ -143,55 +142,49 @@ test('a first bot is created, validated and run as described in README.md', asyn
 });
 
 describe('a server', () => {
-  test.runIf(isAtLength)(
-    'is started, and a running session on it is halted, as described in README.md',
-    async () => {
-      const lines = linesOf('service-local server');
-      const claims = {
-        'service-local data import': /^catalog:\/\/SPX: 5,105 bars of 1d/m,
-        'service-local server': /listening on http/,
-        'service-local identity administrators add ada': /^ada can log in now/m,
-        'service-local login --name ada':
-          /^ada is logged in to http.*\nfor read, write, trade, halt/m,
-        'service-local bots apply': /paper.*created/,
-        'service-local bots paper start paper --speed 86400 --detach':
-          /is queued[^]*the next bar comes in 1 s and the session ends in about 2 hours/,
-        'service-local bots paper status paper': /2000-01-/,
-        'service-local bots halt paper': /^1 deployment and \d+ orders? verified to have ended/m,
-        'service-local bots resume paper': /^paper can be started again/m,
-        'service-local bots paper start paper --speed max': /Total return .*\n[^]*Max drawdown/,
-      };
-      const faults = await faultsOf(lines, claims, async (line) => {
-        if (!line.startsWith('service-local bots paper status')) return run(line);
-        // A person would type this after the first bar.
-        return vi.waitUntil(
-          async () => {
-            const status = await run(line);
-            return /2000-01-/.test(status.stdout) ? status : undefined;
-          },
-          { timeout: 30_000, interval: 100 },
-        );
-      });
-      expect(faults).toEqual([]);
-      const { stdout } = await shell('service-local bots halts --json', ROOT);
-      const { halts } = JSON.parse(stdout) as { halts: { lifted_at: unknown }[] };
-      expect(halts).toEqual([expect.objectContaining({ lifted_at: expect.any(String) as string })]);
-    },
-  );
+  test('is started, and a running session on it is halted, as described in README.md', async () => {
+    const lines = linesOf('service-local server');
+    const claims = {
+      'service-local data import': /^catalog:\/\/SPX: 5,105 bars of 1d/m,
+      'service-local server': /listening on http/,
+      'service-local identity administrators add ada': /^ada can log in now/m,
+      'service-local login --name ada':
+        /^ada is logged in to http.*\nfor read, write, trade, halt/m,
+      'service-local bots apply': /paper.*created/,
+      'service-local bots paper start paper --speed 86400 --detach':
+        /is queued[^]*the next bar comes in 1 s and the session ends in about 2 hours/,
+      'service-local bots paper status paper': /2000-01-/,
+      'service-local bots halt paper': /^1 deployment and \d+ orders? verified to have ended/m,
+      'service-local bots resume paper': /^paper can be started again/m,
+      'service-local bots paper start paper --speed max': /Total return .*\n[^]*Max drawdown/,
+    };
+    const faults = await faultsOf(lines, claims, async (line) => {
+      if (!line.startsWith('service-local bots paper status')) return run(line);
+      // A person would type this after the first bar.
+      return vi.waitUntil(
+        async () => {
+          const status = await run(line);
+          return /2000-01-/.test(status.stdout) ? status : undefined;
+        },
+        { timeout: 30_000, interval: 100 },
+      );
+    });
+    expect(faults).toEqual([]);
+    const { stdout } = await shell('service-local bots halts --json', ROOT);
+    const { halts } = JSON.parse(stdout) as { halts: { lifted_at: unknown }[] };
+    expect(halts).toEqual([expect.objectContaining({ lifted_at: expect.any(String) as string })]);
+  });
 
-  test.runIf(isAtLength)(
-    'does what docs/tutorials/server.md describes beyond README.md',
-    async () => {
-      const before = new Set(linesToRun('README.md'));
-      const lines = linesToRun('docs/tutorials/server.md').filter((line) => !before.has(line));
-      const claims = {
-        'service-local bots backtest paper': /Total return/,
-        'service-local bots events paper': /run\.ended/,
-        'service-local bots snapshot paper': /paper/,
-        'service-local bots events verify paper': /^Events verified: [\d,]+$/m,
-        'service-local bots parity paper': /^Equal: 5,105 bars, \d+ order events$/m,
-      };
-      expect(await faultsOf(lines, claims, run)).toEqual([]);
-    },
-  );
+  test('does what docs/tutorials/server.md describes beyond README.md', async () => {
+    const before = new Set(linesToRun('README.md'));
+    const lines = linesToRun('docs/tutorials/server.md').filter((line) => !before.has(line));
+    const claims = {
+      'service-local bots backtest paper': /Total return/,
+      'service-local bots events paper': /run\.ended/,
+      'service-local bots snapshot paper': /paper/,
+      'service-local bots events verify paper': /^Events verified: [\d,]+$/m,
+      'service-local bots parity paper': /^Equal: 5,105 bars, \d+ order events$/m,
+    };
+    expect(await faultsOf(lines, claims, run)).toEqual([]);
+  });
 });

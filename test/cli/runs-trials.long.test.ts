@@ -10,10 +10,9 @@ import type { WalkForwardDocument } from '../../src/backtest/windows/walk-forwar
 import { documentOn, fillCatalogue } from '../fleet/tasks/market.ts';
 import { newWorld, type World } from '../identity/people.ts';
 import { startServer, type RunningServer } from '../server/running.ts';
-import { mainlyOn } from '../storage/databases.ts';
+import { DATABASES } from '../storage/databases.ts';
 import { inProcess } from './in-process.ts';
 import type { Result } from './service-local.ts';
-import { isAtLength } from '../length.ts';
 
 interface Listed {
   readonly head: string;
@@ -21,7 +20,7 @@ interface Listed {
   readonly faults: readonly LedgerFault[];
 }
 
-describe.each(mainlyOn('sqlite'))('the trial ledger of a server on %s', (kind) => {
+describe.each(DATABASES)('the trial ledger of a server on %s', (kind) => {
   let world: World;
   let server: RunningServer;
   let directory: string;
@@ -86,38 +85,35 @@ describe.each(mainlyOn('sqlite'))('the trial ledger of a server on %s', (kind) =
     expect(faults).toEqual([]);
   });
 
-  test.runIf(isAtLength)(
-    'counts the searches whose trials run on its workers, and repeated trials once',
-    async () => {
-      const before = (await list()).groups.find(({ family }) => family === 'sma_crossover')!.trials;
-      const catalogue = ['--catalogue-dir', join(directory, 'catalogue')];
-      const sweep = async (values: string, out: string, token?: string): Promise<void> => {
-        const words = ['backtest', 'sweep', join(directory, 'ours.json'), '-p', `fast=${values}`];
-        const to = ['--out', join(directory, out), '--on', 'server'];
-        await json([...words, ...catalogue, ...to], token);
-      };
-      // Backtests have counted 7 and 8.
-      await sweep('7,8,9,10', 'first');
-      const count = async (): Promise<number> => {
-        const { groups, faults } = await list();
-        expect(faults).toEqual([]);
-        return groups.find(({ family }) => family === 'sma_crossover')!.trials;
-      };
-      expect(await count()).toBe(before + 2);
-      await sweep('9,10,11', 'second', tokens[1]);
-      expect(await count()).toBe(before + 3);
-      const backtest = ['bots', 'backtest', 'ours', '-p'];
-      const { lock } = await json<Summary>([...backtest, 'fast=10']);
-      expect(lock.trials).toMatchObject({ count: before + 2, sharpe_count: before + 2 });
-      expect(await count()).toBe(before + 3);
-      const walk = ['backtest', 'walk-forward', join(directory, 'ours.json'), '-p', 'fast=4,5'];
-      const spans = ['--train', '60d', '--test', '30d', '--on', 'server'];
-      const out = ['--out', join(directory, 'walk')];
-      const words = [...walk, ...catalogue, ...spans, ...out];
-      const { windows } = await json<WalkForwardDocument>(words);
-      expect(await count()).toBe(before + 3 + windows.length * 3);
-    },
-  );
+  test('counts the searches whose trials run on its workers, and repeated trials once', async () => {
+    const before = (await list()).groups.find(({ family }) => family === 'sma_crossover')!.trials;
+    const catalogue = ['--catalogue-dir', join(directory, 'catalogue')];
+    const sweep = async (values: string, out: string, token?: string): Promise<void> => {
+      const words = ['backtest', 'sweep', join(directory, 'ours.json'), '-p', `fast=${values}`];
+      const to = ['--out', join(directory, out), '--on', 'server'];
+      await json([...words, ...catalogue, ...to], token);
+    };
+    // Backtests have counted 7 and 8.
+    await sweep('7,8,9,10', 'first');
+    const count = async (): Promise<number> => {
+      const { groups, faults } = await list();
+      expect(faults).toEqual([]);
+      return groups.find(({ family }) => family === 'sma_crossover')!.trials;
+    };
+    expect(await count()).toBe(before + 2);
+    await sweep('9,10,11', 'second', tokens[1]);
+    expect(await count()).toBe(before + 3);
+    const backtest = ['bots', 'backtest', 'ours', '-p'];
+    const { lock } = await json<Summary>([...backtest, 'fast=10']);
+    expect(lock.trials).toMatchObject({ count: before + 2, sharpe_count: before + 2 });
+    expect(await count()).toBe(before + 3);
+    const walk = ['backtest', 'walk-forward', join(directory, 'ours.json'), '-p', 'fast=4,5'];
+    const spans = ['--train', '60d', '--test', '30d', '--on', 'server'];
+    const out = ['--out', join(directory, 'walk')];
+    const words = [...walk, ...catalogue, ...spans, ...out];
+    const { windows } = await json<WalkForwardDocument>(words);
+    expect(await count()).toBe(before + 3 + windows.length * 3);
+  });
 
   test.each([
     ['an incomplete trial', Buffer.alloc(17)],

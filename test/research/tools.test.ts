@@ -173,54 +173,57 @@ describe('tools', () => {
     });
   });
 
-  it('sweep parameters, and deflate the Sharpe ratio by all trials on these data', async () => {
-    const grid = { fast: [5, 10, 40], slow: [20, 30, 30] };
-    const made = await ok('run_sweep', { grid });
-    const table = made.data['table'] as { task_id: string; 'risk.sharpe': number }[];
-    expect(made.data).toMatchObject({
-      trials: 4,
-      not_ended: 0,
-      refused: [{ params: { fast: 40, slow: 20 } }, { params: { fast: 40, slow: 30 } }],
-      deflated_sharpe: {
-        task_id: table[0]!.task_id,
-        // The trials with fast 11 and 12 ran before.
-        trials: 6,
-        probability: expect.any(Number) as number,
-      },
-    });
-    const sharpes = table.map((row) => row['risk.sharpe']);
-    expect(sharpes).toEqual(sharpes.toSorted((a, b) => b - a));
-    const best = await ok('read_results', { task_id: table[0]!.task_id }, reader);
-    expect(best.data).toMatchObject({ risk: { sharpe: sharpes[0] } });
-    const task_ids = table.map(({ task_id }) => task_id);
-    const { data } = await ok('read_sweep', { task_ids, metric: 'returns.total' }, reader);
-    expect(data).toMatchObject({ deflated_sharpe: made.data['deflated_sharpe'] });
-    const again = data['table'] as { 'returns.total': number }[];
-    const totals = again.map((row) => row['returns.total']);
-    expect(totals).toEqual(totals.toSorted((a, b) => b - a));
-    const byVolatility = await ok('read_sweep', { task_ids, metric: 'risk.volatility' }, reader);
-    const volatilities = (byVolatility.data['table'] as { 'risk.volatility': number }[]).map(
-      (row) => row['risk.volatility'],
-    );
-    expect(volatilities).toEqual(volatilities.toSorted((a, b) => a - b));
-    expect(volatilities[0]).toBeLessThan(volatilities.at(-1)!);
-    expect(await call('read_sweep', { task_ids }, reader, 'other')).toMatchObject({
-      error: { reason: 'another_bot' },
-    });
+  it.runIf(isAtLength)(
+    'sweep parameters, and deflate the Sharpe ratio by all trials on these data',
+    async () => {
+      const grid = { fast: [5, 10, 40], slow: [20, 30, 30] };
+      const made = await ok('run_sweep', { grid });
+      const table = made.data['table'] as { task_id: string; 'risk.sharpe': number }[];
+      expect(made.data).toMatchObject({
+        trials: 4,
+        not_ended: 0,
+        refused: [{ params: { fast: 40, slow: 20 } }, { params: { fast: 40, slow: 30 } }],
+        deflated_sharpe: {
+          task_id: table[0]!.task_id,
+          // The trials with fast 11 and 12 ran before.
+          trials: 6,
+          probability: expect.any(Number) as number,
+        },
+      });
+      const sharpes = table.map((row) => row['risk.sharpe']);
+      expect(sharpes).toEqual(sharpes.toSorted((a, b) => b - a));
+      const best = await ok('read_results', { task_id: table[0]!.task_id }, reader);
+      expect(best.data).toMatchObject({ risk: { sharpe: sharpes[0] } });
+      const task_ids = table.map(({ task_id }) => task_id);
+      const { data } = await ok('read_sweep', { task_ids, metric: 'returns.total' }, reader);
+      expect(data).toMatchObject({ deflated_sharpe: made.data['deflated_sharpe'] });
+      const again = data['table'] as { 'returns.total': number }[];
+      const totals = again.map((row) => row['returns.total']);
+      expect(totals).toEqual(totals.toSorted((a, b) => b - a));
+      const byVolatility = await ok('read_sweep', { task_ids, metric: 'risk.volatility' }, reader);
+      const volatilities = (byVolatility.data['table'] as { 'risk.volatility': number }[]).map(
+        (row) => row['risk.volatility'],
+      );
+      expect(volatilities).toEqual(volatilities.toSorted((a, b) => a - b));
+      expect(volatilities[0]).toBeLessThan(volatilities.at(-1)!);
+      expect(await call('read_sweep', { task_ids }, reader, 'other')).toMatchObject({
+        error: { reason: 'another_bot' },
+      });
 
-    const many = Array.from({ length: 8 }, (_, i) => i + 1);
-    const before = (await reader('GET', '/tasks?limit=1')).json;
-    expect(await call('run_sweep', { grid: { fast: many, slow: many } })).toMatchObject({
-      error: {
-        reason: 'too_many_combinations',
-        detail: 'the grid has 64 combinations; a sweep runs at most 50',
-      },
-    });
-    expect(await call('run_sweep', { grid: { fats: [1] } })).toMatchObject({
-      error: { code: 'invalid_spec' },
-    });
-    expect((await reader('GET', '/tasks?limit=1')).json).toEqual(before);
-  });
+      const many = Array.from({ length: 8 }, (_, i) => i + 1);
+      const before = (await reader('GET', '/tasks?limit=1')).json;
+      expect(await call('run_sweep', { grid: { fast: many, slow: many } })).toMatchObject({
+        error: {
+          reason: 'too_many_combinations',
+          detail: 'the grid has 64 combinations; a sweep runs at most 50',
+        },
+      });
+      expect(await call('run_sweep', { grid: { fats: [1] } })).toMatchObject({
+        error: { code: 'invalid_spec' },
+      });
+      expect((await reader('GET', '/tasks?limit=1')).json).toEqual(before);
+    },
+  );
 
   it.runIf(isAtLength)(
     'propose other values, but cannot raise limits or change what only a person may change',

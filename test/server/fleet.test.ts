@@ -21,7 +21,7 @@ describe('a fleet that loses its server', () => {
   };
 
   it('keeps every lease through an outage of 12 hours, when most renewals are due', async () => {
-    const devices = isAtLength ? 200 : 20;
+    const devices = isAtLength ? 200 : 8;
     const report = await simulate(devices, 12);
     const { first, afterOutage, calm } = report.traffic;
     expect(report).toMatchObject({ lapsed: { pastExpiry: 0, pastGrace: 0 }, refusals: [] });
@@ -36,10 +36,13 @@ describe('a fleet that loses its server', () => {
     expect(report.registered).toBe(3 * devices);
   });
 
-  it('lets leases expire, but stay in their grace period, when the outage is longer than renewals can wait', async () => {
-    const { lapsed } = await simulate(8, 30);
-    expect(lapsed).toEqual({ pastExpiry: 8, pastGrace: 0 });
-  });
+  it.runIf(isAtLength)(
+    'lets leases expire, but stay in their grace period, when the outage is longer than renewals can wait',
+    async () => {
+      const { lapsed } = await simulate(8, 30);
+      expect(lapsed).toEqual({ pastExpiry: 8, pastGrace: 0 });
+    },
+  );
 
   it.runIf(isAtLength)(
     'loses no lease in a year of rotations, with an expired keyset for a month',

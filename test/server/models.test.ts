@@ -13,6 +13,7 @@ import { startBacktest } from '../../src/fleet/tasks/tasks.ts';
 import { specOf, TANH } from '../bots/models/models.ts';
 import { allowedToTrade, documentOn, fillCatalogue } from '../fleet/tasks/market.ts';
 import { newTestApp, type TestApp } from './in-process.ts';
+import { isAtLength } from '../length.ts';
 
 /** Learned rule: follows prices that fell and rose again. */
 const BYTES = onnxFile({ ...TANH, weights: [{ name: 'w', dims: [2, 1], values: [9, -4] }] });
@@ -72,34 +73,37 @@ function create(slug: string, files: object | undefined, changes: object = {}) {
   return ask('POST', '/bots', { document: { ...document, spec }, files });
 }
 
-test('a version with a model has the same events in a backtest, a session and a re-run', async () => {
-  // No custom code runs for it.
-  expect(await create('built-in', SENT)).toMatchObject({ status: 201 });
-  const { log } = server.services;
-  const runner = startTaskRunner(tasks, { workers: 1, paperSessions: 9, timeoutMs: 5000, log });
-  try {
-    const hashes: string[] = [];
-    const backtest = await startBacktest(tasks, 'operator', 'built-in', {});
-    const paper = await startPaper(tasks, 'operator', 'built-in', { speed: 'max' });
-    for (const { task_id } of [backtest, paper]) {
-      await (await app.request(`/tasks/${task_id}/events`, { headers })).text();
-      const summary = (await ask('GET', `/tasks/${task_id}/result`)).body as Summary;
-      expect(summary.lock.models).toEqual({
-        runtime: expect.stringMatching(/^onnxruntime-web /),
-        files: { m: MODEL.digest.slice('sha256:'.length) },
-      });
-      expect(summary.trades.count).toBeGreaterThan(5);
-      hashes.push(summary.hashes.events);
+test.runIf(isAtLength)(
+  'a version with a model has the same events in a backtest, a session and a re-run',
+  async () => {
+    // No custom code runs for it.
+    expect(await create('built-in', SENT)).toMatchObject({ status: 201 });
+    const { log } = server.services;
+    const runner = startTaskRunner(tasks, { workers: 1, paperSessions: 9, timeoutMs: 5000, log });
+    try {
+      const hashes: string[] = [];
+      const backtest = await startBacktest(tasks, 'operator', 'built-in', {});
+      const paper = await startPaper(tasks, 'operator', 'built-in', { speed: 'max' });
+      for (const { task_id } of [backtest, paper]) {
+        await (await app.request(`/tasks/${task_id}/events`, { headers })).text();
+        const summary = (await ask('GET', `/tasks/${task_id}/result`)).body as Summary;
+        expect(summary.lock.models).toEqual({
+          runtime: expect.stringMatching(/^onnxruntime-web /),
+          files: { m: MODEL.digest.slice('sha256:'.length) },
+        });
+        expect(summary.trades.count).toBeGreaterThan(5);
+        hashes.push(summary.hashes.events);
+      }
+      const asked = { run_id: paper.task_id };
+      const { body: again } = await ask('POST', '/bots/built-in/replay', asked);
+      expect(again).toMatchObject({ matches: true, events_hash: hashes[0] });
+      expect(new Set(hashes).size).toBe(1);
+      events = hashes[0]!;
+    } finally {
+      await runner.stop();
     }
-    const asked = { run_id: paper.task_id };
-    const { body: again } = await ask('POST', '/bots/built-in/replay', asked);
-    expect(again).toMatchObject({ matches: true, events_hash: hashes[0] });
-    expect(new Set(hashes).size).toBe(1);
-    events = hashes[0]!;
-  } finally {
-    await runner.stop();
-  }
-});
+  },
+);
 
 test('custom code with a model receives only the output of the model', async () => {
   const strategy = { module: './own.ts', params: {} };

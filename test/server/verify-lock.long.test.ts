@@ -4,7 +4,6 @@ import type { Task } from '../../src/api/tasks.ts';
 import { startTaskRunner, type TaskRunner } from '../../src/fleet/tasks/task-runner.ts';
 import { fillCatalogue, replaceDays } from '../fleet/tasks/market.ts';
 import { newTestApp, type Answer, type TestApp } from './in-process.ts';
-import { isAtLength } from '../length.ts';
 
 let server: TestApp;
 let runner: TaskRunner;
@@ -65,16 +64,13 @@ describe('a backtest with verify_lock', () => {
     expect(await backtest(again)).toMatchObject(drifted);
   });
 
-  it.runIf(isAtLength)(
-    'is rejected before a first successful backtest with the same values',
-    async () => {
-      const unlocked = { status: 409, body: { code: 'conflict', reason: 'not_locked' } };
-      expect(await start({ verify_lock: true })).toMatchObject(unlocked);
-      await backtest({});
-      expect(await start({ verify_lock: true, params: {} })).toMatchObject({ status: 202 });
-      expect(await start({ verify_lock: true, to: '2000-06-30' })).toMatchObject(unlocked);
-    },
-  );
+  it('is rejected before a first successful backtest with the same values', async () => {
+    const unlocked = { status: 409, body: { code: 'conflict', reason: 'not_locked' } };
+    expect(await start({ verify_lock: true })).toMatchObject(unlocked);
+    await backtest({});
+    expect(await start({ verify_lock: true, params: {} })).toMatchObject({ status: 202 });
+    expect(await start({ verify_lock: true, to: '2000-06-30' })).toMatchObject(unlocked);
+  });
 
   it('reports errors in its body', async () => {
     expect(await start({ verify_lock: 'yes' })).toMatchObject({

@@ -8,7 +8,6 @@ import { startServer as startInProcess } from '../../src/server/server.ts';
 import { startWorker as startWorkerInProcess } from '../../src/server/worker.ts';
 import { resolveSettings } from '../../src/base/resolve-settings.ts';
 import { openStorage, type Storage } from '../../src/storage/storage.ts';
-import { isAtLength } from '../length.ts';
 import { newTables, type TestDatabase } from '../storage/databases.ts';
 import { fillCatalogue } from '../fleet/tasks/market.ts';
 import { startServer, startWorker, type RunningServer, type RunningWorker } from './running.ts';
@@ -111,38 +110,36 @@ describe('workers', () => {
     return result.hashes.events;
   };
 
-  it.runIf(isAtLength)(
-    'export the alerts of their sessions and their latency in their own metrics',
-    async () => {
-      const document = tradingDocument('limited', 'SPX', '1d', 1);
-      const { spec } = document as { readonly spec: { readonly risk: object } };
-      const risk = { ...spec.risk, max_order_qty: '0.001' };
-      await send('POST', '/bots', { document: { ...document, spec: { ...spec, risk } } });
-      const start = { to: '2000-03-01', speed: 'max' };
-      const { task_id } = await send('POST', '/bots/limited/paper/start', start);
-      expect(await ended(task_id)).toMatchObject({ status: 'success' });
-      const texts = await Promise.all(
-        workers.map(async (worker) => {
-          const [, url] = /health and metrics at (\S+)/.exec(worker.log())!;
-          const health = await fetch(`${url}/healthz`);
-          expect([health.status, await health.json()]).toEqual([200, { status: 'ok' }]);
-          const ready = await fetch(`${url}/readyz`);
-          expect(await ready.json()).toEqual({ status: 'ready', missing: [] });
-          return (await fetch(`${url}/metrics`)).text();
-        }),
-      );
-      const labels = '{control="max_order_qty",severity="warning"}';
-      const counted = texts.filter((text) => text.includes(`service_local_alerts_total${labels}`));
-      expect(counted).toHaveLength(1);
-      const [, count] = /alert_latency_seconds_count\{control="max_order_qty".*\} (\d+)/.exec(
-        counted[0]!,
-      )!;
-      const [, fast] =
-        /alert_latency_seconds_bucket\{le="5",control="max_order_qty".*\} (\d+)/.exec(counted[0]!)!;
-      expect(Number(count)).toBeGreaterThan(0);
-      expect(fast).toBe(count);
-    },
-  );
+  it('export the alerts of their sessions and their latency in their own metrics', async () => {
+    const document = tradingDocument('limited', 'SPX', '1d', 1);
+    const { spec } = document as { readonly spec: { readonly risk: object } };
+    const risk = { ...spec.risk, max_order_qty: '0.001' };
+    await send('POST', '/bots', { document: { ...document, spec: { ...spec, risk } } });
+    const start = { to: '2000-03-01', speed: 'max' };
+    const { task_id } = await send('POST', '/bots/limited/paper/start', start);
+    expect(await ended(task_id)).toMatchObject({ status: 'success' });
+    const texts = await Promise.all(
+      workers.map(async (worker) => {
+        const [, url] = /health and metrics at (\S+)/.exec(worker.log())!;
+        const health = await fetch(`${url}/healthz`);
+        expect([health.status, await health.json()]).toEqual([200, { status: 'ok' }]);
+        const ready = await fetch(`${url}/readyz`);
+        expect(await ready.json()).toEqual({ status: 'ready', missing: [] });
+        return (await fetch(`${url}/metrics`)).text();
+      }),
+    );
+    const labels = '{control="max_order_qty",severity="warning"}';
+    const counted = texts.filter((text) => text.includes(`service_local_alerts_total${labels}`));
+    expect(counted).toHaveLength(1);
+    const [, count] = /alert_latency_seconds_count\{control="max_order_qty".*\} (\d+)/.exec(
+      counted[0]!,
+    )!;
+    const [, fast] = /alert_latency_seconds_bucket\{le="5",control="max_order_qty".*\} (\d+)/.exec(
+      counted[0]!,
+    )!;
+    expect(Number(count)).toBeGreaterThan(0);
+    expect(fast).toBe(count);
+  });
 
   it('run tasks that servers leave to them, and continue the tasks of a worker that dies', async () => {
     const backtest = await killOneAtBacktest();
@@ -168,7 +165,7 @@ describe('workers', () => {
     expect(server.log()).not.toContain('dead');
   });
 
-  it.runIf(isAtLength)('share sessions, and take over from those that stop', async () => {
+  it('share sessions, and take over from those that stop', async () => {
     await send('POST', '/bots', { document: tradingDocument('days', 'SPX', '1d', 1) });
     // 100 days in 8 seconds: no session must end before its worker does.
     const start = () =>

@@ -94,20 +94,23 @@ export default defineStrategy({
   expect(lock.trials).toMatchObject({ count: 3, sharpe_count: 0 });
 });
 
-test('a trial counts once, whichever command runs it and whatever else changes in its spec', async () => {
-  await backtest('-p', 'fast=12');
-  await sweep('-p', 'fast=12', '--workers=1', '--out=sweep');
-  const data = join(import.meta.dirname, '../../../examples/data');
-  const text = readFileSync(SMA, 'utf8').replace('./data', data);
-  const bot = join(home, 'bot.yaml');
-  const count = async (changed: string): Promise<number> => {
-    writeFileSync(bot, changed);
-    await json<Summary>('backtest', bot, '--out=run', '-p', 'fast=12');
-    return (await groups())[0]!.trials;
-  };
-  expect(await count(text.replace('SMA crossover on', 'Moving averages of'))).toBe(1);
-  expect(await count(text.replace(/cash: .*/, "cash: '5000'"))).toBe(2);
-});
+test.runIf(isAtLength)(
+  'a trial counts once, whichever command runs it and whatever else changes in its spec',
+  async () => {
+    await backtest('-p', 'fast=12');
+    await sweep('-p', 'fast=12', '--workers=1', '--out=sweep');
+    const data = join(import.meta.dirname, '../../../examples/data');
+    const text = readFileSync(SMA, 'utf8').replace('./data', data);
+    const bot = join(home, 'bot.yaml');
+    const count = async (changed: string): Promise<number> => {
+      writeFileSync(bot, changed);
+      await json<Summary>('backtest', bot, '--out=run', '-p', 'fast=12');
+      return (await groups())[0]!.trials;
+    };
+    expect(await count(text.replace('SMA crossover on', 'Moving averages of'))).toBe(1);
+    expect(await count(text.replace(/cash: .*/, "cash: '5000'"))).toBe(2);
+  },
+);
 
 test.runIf(isAtLength)(
   'a robustness test counts its neighbors once, and neither stresses nor permutations',
@@ -137,17 +140,20 @@ test.runIf(isAtLength)(
   },
 );
 
-test('the deflated Sharpe ratio is a gate, and the terminal counts the trial', async () => {
-  await backtest();
-  await backtest('-p', 'fast=12');
-  const gate = ['--assert', 'deflated_sharpe>=0.99', '--out=run'];
-  const { code, stdout } = await cli('backtest', SMA, '-p', 'fast=14', ...gate);
-  expect(code).toBe(5);
-  expect(stdout).toContain('Trial 3 on these data: the best of 3 trials without skill');
-  expect(stdout).toMatch(/deflated_sharpe >= 0\.99 +0\.\d+ +FAIL/);
-});
+test.runIf(isAtLength)(
+  'the deflated Sharpe ratio is a gate, and the terminal counts the trial',
+  async () => {
+    await backtest();
+    await backtest('-p', 'fast=12');
+    const gate = ['--assert', 'deflated_sharpe>=0.99', '--out=run'];
+    const { code, stdout } = await cli('backtest', SMA, '-p', 'fast=14', ...gate);
+    expect(code).toBe(5);
+    expect(stdout).toContain('Trial 3 on these data: the best of 3 trials without skill');
+    expect(stdout).toMatch(/deflated_sharpe >= 0\.99 +0\.\d+ +FAIL/);
+  },
+);
 
-test('a lock file keeps its digest, whatever was counted since', async () => {
+test.runIf(isAtLength)('a lock file keeps its digest, whatever was counted since', async () => {
   const bot = join(home, 'bot.yaml');
   const data = join(import.meta.dirname, '../../../examples/data');
   writeFileSync(bot, readFileSync(SMA, 'utf8').replace('./data', data));

@@ -184,22 +184,25 @@ test.runIf(isAtLength)(
   },
 );
 
-test('every permutation repeats a guided search for another objective', async () => {
-  const run = async (workers: string) => {
-    const search = ['-p', 'fast=2:8', '-p', 'slow=10:40', '--search', 'tpe', '--trials', '20'];
-    const goal = ['--objective', 'max_drawdown', '--where', 'trades>=3', '--permutations', '3'];
-    const out = ['--workers', workers, '--out', join(directory, `guided-${workers}`)];
-    return (await robustness(noise, ...search, ...goal, ...out)).document;
-  };
-  const one = await run('1');
-  expect(await run('2')).toEqual(one);
-  expect(one.search).toEqual({ kind: 'tpe', trials: 20, seed: 1 });
-  expect(one.chosen.metrics.trades).toBeGreaterThanOrEqual(3);
-  expect(one.figures.fees_doubled.explanation).toMatch(
-    /^The max drawdown of the run “fees × 2” is/,
-  );
-  expect(one.permutations!.best.counts.reduce((sum, count) => sum + count, 0)).toBe(3);
-});
+test.runIf(isAtLength)(
+  'every permutation repeats a guided search for another objective',
+  async () => {
+    const run = async (workers: string) => {
+      const search = ['-p', 'fast=2:8', '-p', 'slow=10:40', '--search', 'tpe', '--trials', '20'];
+      const goal = ['--objective', 'max_drawdown', '--where', 'trades>=3', '--permutations', '3'];
+      const out = ['--workers', workers, '--out', join(directory, `guided-${workers}`)];
+      return (await robustness(noise, ...search, ...goal, ...out)).document;
+    };
+    const one = await run('1');
+    expect(await run('2')).toEqual(one);
+    expect(one.search).toEqual({ kind: 'tpe', trials: 20, seed: 1 });
+    expect(one.chosen.metrics.trades).toBeGreaterThanOrEqual(3);
+    expect(one.figures.fees_doubled.explanation).toMatch(
+      /^The max drawdown of the run “fees × 2” is/,
+    );
+    expect(one.permutations!.best.counts.reduce((sum, count) => sum + count, 0)).toBe(3);
+  },
+);
 
 test.each([
   ['--prune', "unknown option '--prune'"],
@@ -235,30 +238,36 @@ test('the objective and its conditions also apply without parameters', async () 
   expect(stderr).toContain('no trial meets the conditions');
 });
 
-test('damaged lines of the log are skipped, and their permutations run again', async () => {
-  const out = join(directory, 'damaged');
-  const args = [noise, '--permutations', '6', '--workers', '1', '--out', out];
-  const { document } = await robustness(...args);
-  const log = join(out, 'permutations.ndjson');
-  const lines = readFileSync(log, 'utf8').split('\n');
-  lines[1] = lines[1]!.slice(0, -3);
-  lines[2] = 'null';
-  lines[3] = lines[3]!.replace(/"best":.*/, '"best":"x"}');
-  lines[4] = lines[4]!.replace(/"permutation":\d+/, '"permutation":-1');
-  writeFileSync(log, lines.join('\n'));
-  const { stderr, document: resumed } = await robustness(...args);
-  expect(stderr).toContain('resuming: 2 of 6 permutations are done');
-  expect(resumed).toEqual(document);
-});
+test.runIf(isAtLength)(
+  'damaged lines of the log are skipped, and their permutations run again',
+  async () => {
+    const out = join(directory, 'damaged');
+    const args = [noise, '--permutations', '6', '--workers', '1', '--out', out];
+    const { document } = await robustness(...args);
+    const log = join(out, 'permutations.ndjson');
+    const lines = readFileSync(log, 'utf8').split('\n');
+    lines[1] = lines[1]!.slice(0, -3);
+    lines[2] = 'null';
+    lines[3] = lines[3]!.replace(/"best":.*/, '"best":"x"}');
+    lines[4] = lines[4]!.replace(/"permutation":\d+/, '"permutation":-1');
+    writeFileSync(log, lines.join('\n'));
+    const { stderr, document: resumed } = await robustness(...args);
+    expect(stderr).toContain('resuming: 2 of 6 permutations are done');
+    expect(resumed).toEqual(document);
+  },
+);
 
-test('several symbols are shuffled together, and left out one by one', async () => {
-  const out = join(directory, 'three');
-  const { code, document } = await robustness(three, '--permutations', '5', '--out', out);
-  expect(code).toBe(0);
-  expect(document.permutations!.count).toBe(5);
-  const labels = document.stresses.map(({ label }) => label);
-  expect(labels.slice(-3)).toEqual(['without A', 'without B', 'without C']);
-});
+test.runIf(isAtLength)(
+  'several symbols are shuffled together, and left out one by one',
+  async () => {
+    const out = join(directory, 'three');
+    const { code, document } = await robustness(three, '--permutations', '5', '--out', out);
+    expect(code).toBe(0);
+    expect(document.permutations!.count).toBe(5);
+    const labels = document.stresses.map(({ label }) => label);
+    expect(labels.slice(-3)).toEqual(['without A', 'without B', 'without C']);
+  },
+);
 
 test.runIf(isAtLength)(
   'a test that Ctrl-C and then SIGKILL ends resumes with the same result',

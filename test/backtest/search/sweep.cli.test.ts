@@ -279,7 +279,7 @@ test.runIf(isAtLength)('a sweep of less than a month has a finding about its rat
   expect(JSON.parse(json)).toMatchObject({ findings: [{ code: 'short_window' }] });
 });
 
-test('a sweep without results prints no table', async () => {
+test.runIf(isAtLength)('a sweep without results prints no table', async () => {
   const file = dayBot('broken', "throw new Error('never');");
   const args = [file, '-p', 'day=1,2', '--out', join(directory, 'broken')];
   const { code, stdout } = await sweep(...args);
@@ -344,41 +344,55 @@ describe('a search by tpe with pruning', () => {
     expect(rows.map((row) => row[3] === '')).toEqual(isPruned);
   });
 
-  test('deflates the Sharpe ratio by about as much as a search without pruning', async () => {
-    const random = [SMA, '-p', 'fast=2:60', '-p', 'slow=20:200', '--search=random', '--json'];
-    const expectedMax = async (...options: string[]): Promise<number> => {
-      const out = join(directory, `deflated-${options.join('')}`);
-      const { stdout } = await sweep(...random, '--trials=60', ...options, '--out', out);
-      return (JSON.parse(stdout) as SweepDocument).deflated_sharpe!.expected_max_sharpe;
-    };
-    const ratio = (await expectedMax('--prune')) / (await expectedMax());
-    expect(ratio).toBeGreaterThan(0.7);
-    expect(ratio).toBeLessThan(1.5);
-  });
+  test.runIf(isAtLength)(
+    'deflates the Sharpe ratio by about as much as a search without pruning',
+    async () => {
+      const random = [SMA, '-p', 'fast=2:60', '-p', 'slow=20:200', '--search=random', '--json'];
+      const expectedMax = async (...options: string[]): Promise<number> => {
+        const out = join(directory, `deflated-${options.join('')}`);
+        const { stdout } = await sweep(...random, '--trials=60', ...options, '--out', out);
+        return (JSON.parse(stdout) as SweepDocument).deflated_sharpe!.expected_max_sharpe;
+      };
+      const ratio = (await expectedMax('--prune')) / (await expectedMax());
+      expect(ratio).toBeGreaterThan(0.7);
+      expect(ratio).toBeLessThan(1.5);
+    },
+  );
 
-  test('leaves about as high a variance to later runs as a search without pruning', async () => {
-    const random = [SMA, '-p', 'fast=2:60', '-p', 'slow=20:200', '--search=random', '--trials=60'];
-    const deviation = async (...options: string[]): Promise<number> => {
-      const home = join(directory, `variance-${options.join('')}`);
-      const env = { SERVICE_LOCAL_HOME: home };
-      await inProcess(['backtest', 'sweep', ...random, ...options, '--out', join(home, 's')], {
-        env,
-      });
-      const { stdout } = await inProcess(['backtest', SMA, '--json', '--out', join(home, 'b')], {
-        env,
-      });
-      const { trials } = (JSON.parse(stdout) as Summary).lock;
-      expect(trials!.count).toBe(60);
-      // A trial without a trade has no Sharpe ratio.
-      expect(trials!.sharpe_count).toBeGreaterThan(50);
-      return Math.sqrt(trials!.sharpe_variance!);
-    };
-    const ratio = (await deviation('--prune')) / (await deviation());
-    expect(ratio).toBeGreaterThan(0.7);
-    expect(ratio).toBeLessThan(1.5);
-  });
+  test.runIf(isAtLength)(
+    'leaves about as high a variance to later runs as a search without pruning',
+    async () => {
+      const random = [
+        SMA,
+        '-p',
+        'fast=2:60',
+        '-p',
+        'slow=20:200',
+        '--search=random',
+        '--trials=60',
+      ];
+      const deviation = async (...options: string[]): Promise<number> => {
+        const home = join(directory, `variance-${options.join('')}`);
+        const env = { SERVICE_LOCAL_HOME: home };
+        await inProcess(['backtest', 'sweep', ...random, ...options, '--out', join(home, 's')], {
+          env,
+        });
+        const { stdout } = await inProcess(['backtest', SMA, '--json', '--out', join(home, 'b')], {
+          env,
+        });
+        const { trials } = (JSON.parse(stdout) as Summary).lock;
+        expect(trials!.count).toBe(60);
+        // A trial without a trade has no Sharpe ratio.
+        expect(trials!.sharpe_count).toBeGreaterThan(50);
+        return Math.sqrt(trials!.sharpe_variance!);
+      };
+      const ratio = (await deviation('--prune')) / (await deviation());
+      expect(ratio).toBeGreaterThan(0.7);
+      expect(ratio).toBeLessThan(1.5);
+    },
+  );
 
-  test.each(some(1, [4, 21, 40]))(
+  test.runIf(isAtLength).each([4, 21, 40])(
     'resumes after %i results with the same document',
     async (count) => {
       const out = join(directory, `tpe-resumed-${count}`);
@@ -392,7 +406,7 @@ describe('a search by tpe with pruning', () => {
     },
   );
 
-  test('drops logged results of other parameters', async () => {
+  test.runIf(isAtLength)('drops logged results of other parameters', async () => {
     const out = join(directory, 'tpe-altered');
     const log = readFileSync(join(directory, 'tpe-1/trials.ndjson'), 'utf8');
     mkdirSync(out);
@@ -401,32 +415,35 @@ describe('a search by tpe with pruning', () => {
   });
 });
 
-test('the same grid is ranked by other objectives without running again', async () => {
-  const args = [
-    SMA,
-    '-p',
-    'fast=5:20:5',
-    '-p',
-    'slow=30,60',
-    '--json',
-    '--out',
-    join(directory, 'again'),
-  ];
-  const first = JSON.parse((await sweep(...args)).stdout) as SweepDocument;
-  const goal = ['--objective', 'max_drawdown', '--objective', 'fees', '--where', 'trades<60'];
-  const { stdout, stderr } = await sweep(...args, ...goal);
-  expect(stderr).toContain('resuming: 8 trials are already done');
-  const second = JSON.parse(stdout) as SweepDocument;
-  const { results, best, trials } = second;
-  expect(trials.excluded).toBe(8 - results.length);
-  expect(results.every(({ metrics }) => metrics.trades < 60)).toBe(true);
-  expect(results[0]).toEqual(best);
-  expect(best).toMatchObject({ front: 1 });
-  expect(second.hashes).toEqual(first.hashes);
-  const { stdout: text } = await sweep(...args.filter((arg) => arg !== '--json'), ...goal);
-  expect(text).toMatch(/8 of 8 trials, \d excluded by --where/);
-  expect(text).toMatch(/fast +slow +front +Max drawdown +Fees +Sharpe ratio/);
-});
+test.runIf(isAtLength)(
+  'the same grid is ranked by other objectives without running again',
+  async () => {
+    const args = [
+      SMA,
+      '-p',
+      'fast=5:20:5',
+      '-p',
+      'slow=30,60',
+      '--json',
+      '--out',
+      join(directory, 'again'),
+    ];
+    const first = JSON.parse((await sweep(...args)).stdout) as SweepDocument;
+    const goal = ['--objective', 'max_drawdown', '--objective', 'fees', '--where', 'trades<60'];
+    const { stdout, stderr } = await sweep(...args, ...goal);
+    expect(stderr).toContain('resuming: 8 trials are already done');
+    const second = JSON.parse(stdout) as SweepDocument;
+    const { results, best, trials } = second;
+    expect(trials.excluded).toBe(8 - results.length);
+    expect(results.every(({ metrics }) => metrics.trades < 60)).toBe(true);
+    expect(results[0]).toEqual(best);
+    expect(best).toMatchObject({ front: 1 });
+    expect(second.hashes).toEqual(first.hashes);
+    const { stdout: text } = await sweep(...args.filter((arg) => arg !== '--json'), ...goal);
+    expect(text).toMatch(/8 of 8 trials, \d excluded by --where/);
+    expect(text).toMatch(/fast +slow +front +Max drawdown +Fees +Sharpe ratio/);
+  },
+);
 
 test('values that the strategy does not accept are skipped with the reason', async () => {
   const args = [SMA, '-p', 'fast=-5:10:5', '-p', 'slow=8,30', '--out', join(directory, 'skipped')];

@@ -7,11 +7,10 @@ import type { Summary } from '../../../src/backtest/summary.ts';
 import type { SweepDocument } from '../../../src/backtest/search/sweep-document.ts';
 import { inProcess } from '../../cli/in-process.ts';
 import { seededRandom } from '../../engine/indicator-contract.ts';
-import { isAtLength } from '../../length.ts';
 import randomOrders from './waking-strategy.ts';
 
 const HOUR = 3_600_000;
-const SEEDS = isAtLength ? 100 : 12;
+const SEEDS = 100;
 const MODES = randomOrders.params.mode.choices;
 
 let directory: string;
@@ -85,7 +84,7 @@ test('trials have the same figures with and without wakeOn, with one worker and 
 
 test('backtests have the same events with and without wakeOn, with own and with declared indicators', async () => {
   const kinds = new Set<string>();
-  for (let seed = 1; seed <= (isAtLength ? 40 : 2); seed += 1) {
+  for (let seed = 1; seed <= 40; seed += 1) {
     const runs: { lines: string; hash: string }[] = [];
     for (const mode of MODES) {
       const out = join(directory, `run-${seed}-${mode}`);

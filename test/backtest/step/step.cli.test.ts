@@ -8,6 +8,7 @@ import type { OrderEvent } from '../../../src/engine/journal.ts';
 import type { StepState } from '../../../src/backtest/step/stepped-run.ts';
 import { inProcess } from '../../cli/in-process.ts';
 import { BIN } from '../../cli/service-local.ts';
+import { isAtLength, some } from '../../length.ts';
 
 const SMA = join(import.meta.dirname, '../../../examples/sma-crossover.yaml');
 
@@ -98,7 +99,7 @@ test('at the end, the results are those of a run without steps', async () => {
   }
 });
 
-test.each(['n', 'c', 'until close > 0'])(
+test.each(some(1, ['n', 'c', 'until close > 0']))(
   '%s at the last bar ends with the summary and the place of the files, and walks no further',
   async (command) => {
     const { code, stdout, out } = await step(['c', command, 'print bar']);
@@ -111,15 +112,18 @@ test.each(['n', 'c', 'until close > 0'])(
   },
 );
 
-test('a gate that is not met gives exit code 5 at the last bar, but not to a walk that ends before', async () => {
-  const gate = ['--assert', 'sharpe>=9'];
-  for (const options of [gate, [...gate, '--json']]) {
-    const { code, stderr } = await step(['c', 'quit'], options);
-    expect(code).toBe(5);
-    expect(stderr).toContain('gate_not_met: sharpe >= 9');
-  }
-  expect(await step(['n', 'quit'], gate)).toMatchObject({ code: 0, stderr: '' });
-});
+test.runIf(isAtLength)(
+  'a gate that is not met gives exit code 5 at the last bar, but not to a walk that ends before',
+  async () => {
+    const gate = ['--assert', 'sharpe>=9'];
+    for (const options of [gate, [...gate, '--json']]) {
+      const { code, stderr } = await step(['c', 'quit'], options);
+      expect(code).toBe(5);
+      expect(stderr).toContain('gate_not_met: sharpe >= 9');
+    }
+    expect(await step(['n', 'quit'], gate)).toMatchObject({ code: 0, stderr: '' });
+  },
+);
 
 test('prices and amounts of an event have no spurious digits', async () => {
   const { stdout } = await step(['f', 'q']);
@@ -170,7 +174,7 @@ test('a strategy of the user in a thread of its own can be stepped through', asy
   expect(stdout).toContain('stopped by next fill');
 });
 
-test('Ctrl-C ends it with code 130 and without files', async () => {
+test.runIf(isAtLength)('Ctrl-C ends it with code 130 and without files', async () => {
   const out = join(directory, 'interrupted');
   const child = spawn(process.execPath, [BIN, 'backtest', SMA, '--step', '--out', out], {
     stdio: ['pipe', 'pipe', 'ignore'],
@@ -181,13 +185,17 @@ test('Ctrl-C ends it with code 130 and without files', async () => {
   expect([code, existsSync(out)]).toEqual([130, false]);
 });
 
-test.each([
+const ENDS: readonly (readonly [name: string, end: string, message: string])[] = [
   ['throws', "throw new Error('a day too far')", 'threw at bar 9'],
   ['hangs', 'for (;;);', 'did not return from bar 9 within 1 s'],
-])('a strategy that %s can be walked through up to that bar', async (name, end, message) => {
-  writeFileSync(
-    join(directory, `${name}.ts`),
-    `import { defineStrategy, ema } from 'service-local/strategy';
+];
+
+test.each(some(1, ENDS))(
+  'a strategy that %s can be walked through up to that bar',
+  async (name, end, message) => {
+    writeFileSync(
+      join(directory, `${name}.ts`),
+      `import { defineStrategy, ema } from 'service-local/strategy';
 export default defineStrategy({
   name: '${name}',
   description: 'made by a test',
@@ -203,30 +211,31 @@ export default defineStrategy({
   }),
 });
 `,
-  );
-  const data = join(SMA, '../data/sp500-daily.csv');
-  const bot = readFileSync(SMA, 'utf8')
-    .replace(/strategy: .*/, `strategy: { module: ./${name}.ts, params: {} }`)
-    .replace(/source: [^,}]*/, `source: ${data}`);
-  const file = join(directory, `${name}.yaml`);
-  writeFileSync(file, bot);
-  const env = { SERVICE_LOCAL_STRATEGY_TIMEOUT_SECONDS: '1' };
-  const { code, stdout, stderr, out } = await step(['next fill', 'c', 'n'], [], file, env);
-  expect(code).toBe(1);
-  expect(stderr).toMatch(/^note: bar 9 is the last one: strategy /);
-  expect(stderr).toContain(message);
-  const bars = stdout
-    .split('\n')
-    .filter((line) => /^(bar|working|indicators|the strategy)/.test(line));
-  expect(bars).toEqual([
-    'bar 1 of 9, 2000-01-03T00:00:00.000Z',
-    expect.stringMatching(/^indicators: average/),
-    'bar 6 of 9, 2000-01-10T00:00:00.000Z, stopped by next fill',
-    expect.stringMatching(/^indicators: average \d/),
-    'bar 9 of 9, 2000-01-13T00:00:00.000Z',
-    expect.stringMatching(/^indicators: average \d/),
-    expect.stringMatching(/^working: order 2 .*weight=0$/),
-    'the strategy failed at this bar: next or quit ends',
-  ]);
-  expect(existsSync(out)).toBe(false);
-});
+    );
+    const data = join(SMA, '../data/sp500-daily.csv');
+    const bot = readFileSync(SMA, 'utf8')
+      .replace(/strategy: .*/, `strategy: { module: ./${name}.ts, params: {} }`)
+      .replace(/source: [^,}]*/, `source: ${data}`);
+    const file = join(directory, `${name}.yaml`);
+    writeFileSync(file, bot);
+    const env = { SERVICE_LOCAL_STRATEGY_TIMEOUT_SECONDS: '1' };
+    const { code, stdout, stderr, out } = await step(['next fill', 'c', 'n'], [], file, env);
+    expect(code).toBe(1);
+    expect(stderr).toMatch(/^note: bar 9 is the last one: strategy /);
+    expect(stderr).toContain(message);
+    const bars = stdout
+      .split('\n')
+      .filter((line) => /^(bar|working|indicators|the strategy)/.test(line));
+    expect(bars).toEqual([
+      'bar 1 of 9, 2000-01-03T00:00:00.000Z',
+      expect.stringMatching(/^indicators: average/),
+      'bar 6 of 9, 2000-01-10T00:00:00.000Z, stopped by next fill',
+      expect.stringMatching(/^indicators: average \d/),
+      'bar 9 of 9, 2000-01-13T00:00:00.000Z',
+      expect.stringMatching(/^indicators: average \d/),
+      expect.stringMatching(/^working: order 2 .*weight=0$/),
+      'the strategy failed at this bar: next or quit ends',
+    ]);
+    expect(existsSync(out)).toBe(false);
+  },
+);

@@ -6,7 +6,6 @@ import { text } from 'node:stream/consumers';
 import S3rver from 's3rver';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { BASIC_ENV, BIN } from '../../cli/service-local.ts';
-import { isAtLength } from '../../length.ts';
 import type { Stored } from '../kubernetes/store.ts';
 import { startSearchCluster, type SearchCluster } from './search-cluster.ts';
 
@@ -77,64 +76,55 @@ test('a sweep whose pods fail names the log, and the next one runs only the miss
   expect((await readdir(volume)).filter((name) => DIGEST.test(name))).toEqual([]);
 });
 
-test.runIf(isAtLength)(
-  'a sweep whose store is lost ends, and the next one computes everything again',
-  async () => {
+test('a sweep whose store is lost ends, and the next one computes everything again', async () => {
+  const { volume } = cluster;
+  cluster.onPod = async (command, index) => {
+    await rename(volume, `${volume}-away`).catch(() => {});
+    return cluster.runPod(command, index);
+  };
+  expect(await sweep('lost')).toMatchObject({ code: 1 });
+  cluster.onPod = cluster.runPod;
+  await rm(volume, { recursive: true, force: true });
+  await mkdir(volume);
+  const again = await sweep('lost');
+  expect(again, again.stdout).toMatchObject({ code: 0 });
+  expect(await cluster.rowsOf('lost')).toBe(await rowsHere());
+});
+
+test('a shard whose strategy could not start runs again with the next command', async () => {
+  cluster.onPod = async ([, , , , manifest], index) => {
     const { volume } = cluster;
-    cluster.onPod = async (command, index) => {
-      await rename(volume, `${volume}-away`).catch(() => {});
-      return cluster.runPod(command, index);
+    const { search, shards } = JSON.parse(await readFile(join(volume, manifest!), 'utf8')) as {
+      readonly search: string;
+      readonly shards: readonly string[];
     };
-    expect(await sweep('lost')).toMatchObject({ code: 1 });
-    cluster.onPod = cluster.runPod;
-    await rm(volume, { recursive: true, force: true });
-    await mkdir(volume);
-    const again = await sweep('lost');
-    expect(again, again.stdout).toMatchObject({ code: 0 });
-    expect(await cluster.rowsOf('lost')).toBe(await rowsHere());
-  },
-);
+    await mkdir(join(volume, search, 'results'), { recursive: true });
+    const path = join(volume, search, 'results', `${shards[index]}.failure`);
+    await writeFile(path, JSON.stringify({ failure: 'out of memory' }));
+    return 0;
+  };
+  const { code, stdout } = await sweep('again');
+  expect(code).toBe(1);
+  expect(stdout).toContain('a worker of the search failed: out of memory');
+  cluster.onPod = cluster.runPod;
+  expect(await sweep('again')).toMatchObject({ code: 0 });
+  expect(await cluster.rowsOf('again')).toBe(await rowsHere());
+});
 
-test.runIf(isAtLength)(
-  'a shard whose strategy could not start runs again with the next command',
-  async () => {
-    cluster.onPod = async ([, , , , manifest], index) => {
-      const { volume } = cluster;
-      const { search, shards } = JSON.parse(await readFile(join(volume, manifest!), 'utf8')) as {
-        readonly search: string;
-        readonly shards: readonly string[];
-      };
-      await mkdir(join(volume, search, 'results'), { recursive: true });
-      const path = join(volume, search, 'results', `${shards[index]}.failure`);
-      await writeFile(path, JSON.stringify({ failure: 'out of memory' }));
-      return 0;
-    };
-    const { code, stdout } = await sweep('again');
-    expect(code).toBe(1);
-    expect(stdout).toContain('a worker of the search failed: out of memory');
-    cluster.onPod = cluster.runPod;
-    expect(await sweep('again')).toMatchObject({ code: 0 });
-    expect(await cluster.rowsOf('again')).toBe(await rowsHere());
-  },
-);
-
-test.runIf(isAtLength)(
-  'a Job that is complete without results ends the sweep with the place to check',
-  async () => {
-    cluster.onPod = () => Promise.resolve(0);
-    const { code, stdout } = await sweep('without');
-    expect(code).toBe(6);
-    expect(JSON.parse(stdout)).toMatchObject({
-      error: {
-        code: 'conflict',
-        message: expect.stringMatching(
-          /^the Job search-\w+ is complete, but its results are missing/,
-        ),
-        remedy: 'Mount the volume of the claim searches at this directory.',
-      },
-    });
-  },
-);
+test('a Job that is complete without results ends the sweep with the place to check', async () => {
+  cluster.onPod = () => Promise.resolve(0);
+  const { code, stdout } = await sweep('without');
+  expect(code).toBe(6);
+  expect(JSON.parse(stdout)).toMatchObject({
+    error: {
+      code: 'conflict',
+      message: expect.stringMatching(
+        /^the Job search-\w+ is complete, but its results are missing/,
+      ),
+      remedy: 'Mount the volume of the claim searches at this directory.',
+    },
+  });
+});
 
 /** Starts a sweep in a process of its own. */
 function begin(place: string, variables: Readonly<Record<string, string>> = {}) {
@@ -145,7 +135,7 @@ function begin(place: string, variables: Readonly<Record<string, string>> = {}) 
   return { child, messages: text(child.stderr), exit: once(child, 'exit') };
 }
 
-test.runIf(isAtLength)('Ctrl-C deletes the Job and keeps results for the next sweep', async () => {
+test('Ctrl-C deletes the Job and keeps results for the next sweep', async () => {
   const second = Promise.withResolvers<void>();
   const release = Promise.withResolvers<number>();
   cluster.onPod = (command, index) => {
@@ -165,7 +155,7 @@ test.runIf(isAtLength)('Ctrl-C deletes the Job and keeps results for the next sw
   expect(await cluster.rowsOf('interrupted')).toBe(await rowsHere());
 });
 
-test.runIf(isAtLength)('a sweep waits for a store that does not answer', async () => {
+test('a sweep waits for a store that does not answer', async () => {
   const options = {
     silent: true,
     directory: join(cluster.directory, 's3'),
@@ -199,7 +189,7 @@ test.runIf(isAtLength)('a sweep waits for a store that does not answer', async (
   }
 });
 
-test.runIf(isAtLength).each([
+test.each([
   ['image_pull', /ImagePull/],
   ['unschedulable', /nodes are available/],
   ['quota', /exceeded quota: pods=0/],

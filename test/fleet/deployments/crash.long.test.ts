@@ -22,7 +22,7 @@ import {
   type ServerHere,
 } from '../../server/running.ts';
 import { addTrader, tradingDocument } from '../../server/trader.ts';
-import { mainlyOn, newTables, query, type TestDatabase } from '../../storage/databases.ts';
+import { DATABASES, newTables, query, type TestDatabase } from '../../storage/databases.ts';
 
 const VENUE = { connected: true, open_orders: 0, checked_at: null };
 
@@ -187,7 +187,7 @@ async function claimByAnotherClock(deployment_id: string): Promise<void> {
   await storage.close();
 }
 
-describe.each(mainlyOn('postgres'))('a deployment whose server on %s is killed', (kind) => {
+describe.each(DATABASES)('a deployment whose server on %s is killed', (kind) => {
   it('a deployment of a killed server continues on one other server without duplicates, and can be halted there', async () => {
     database = await newTables(kind);
     const storage = await openStorage(database.location);

@@ -10,7 +10,6 @@ import { inProcess } from '../../cli/in-process.ts';
 import type { Result } from '../../cli/service-local.ts';
 import { serveHere, type ServerHere } from '../../server/running.ts';
 import { addTrader } from '../../server/trader.ts';
-import { isAtLength, some } from '../../length.ts';
 import { newDatabase, type TestDatabase } from '../../storage/databases.ts';
 
 const SMA = join(import.meta.dirname, '../../../examples/sma-crossover.yaml');
@@ -76,7 +75,7 @@ const COMMANDS: readonly (readonly [verb: string, options: readonly string[]])[]
   ['robustness', ['-p', 'fast=5:15:5', '-p', 'slow=20:60:20', '--permutations', '19']],
 ];
 
-test.each(some(1, COMMANDS))(
+test.each(COMMANDS)(
   '%s %j has the same result on a server as on this machine',
   async (verb, options) => {
     const name = `${verb}-${options.length}`;
@@ -90,16 +89,13 @@ test.each(some(1, COMMANDS))(
   },
 );
 
-test.runIf(isAtLength)(
-  'an own strategy of several files runs in the sandbox of the workers',
-  async () => {
-    const bot = await writeOwnBot(directory);
-    const { local, remote } = await both('own', ['backtest', 'sweep', bot, '-p', 'day=1:6:1']);
-    expect(remote).toEqual(local);
-  },
-);
+test('an own strategy of several files runs in the sandbox of the workers', async () => {
+  const bot = await writeOwnBot(directory);
+  const { local, remote } = await both('own', ['backtest', 'sweep', bot, '-p', 'day=1:6:1']);
+  expect(remote).toEqual(local);
+});
 
-test.runIf(isAtLength)('each shard is a span and counts in the metrics of its worker', async () => {
+test('each shard is a span and counts in the metrics of its worker', async () => {
   const count = async (): Promise<number> => {
     const answer = await fetch(`${server.url}/metrics`, { headers: { authorization } });
     const [, ended = '0'] =
@@ -126,7 +122,7 @@ test.runIf(isAtLength)('each shard is a span and counts in the metrics of its wo
   expect(spans.filter((name) => name === 'shard')).toHaveLength(2);
 });
 
-test.runIf(isAtLength)('the error of a trial is its result', async () => {
+test('the error of a trial is its result', async () => {
   const out = join(directory, 'failing');
   const words = [
     'backtest',

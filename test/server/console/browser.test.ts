@@ -67,7 +67,7 @@ describe('the console in a browser', () => {
     await page.getByText('You have no passkeys.').waitFor();
   });
 
-  test('ends every login session on signing out everywhere', async () => {
+  test.runIf(isAtLength)('ends every login session on signing out everywhere', async () => {
     const { page } = browser;
     await browser.signIn();
     const [other] = await page.context().cookies();
@@ -80,7 +80,7 @@ describe('the console in a browser', () => {
     expect(page.url()).toContain('/console/sign-in');
   });
 
-  test('keeps the selected theme on the next page', async () => {
+  test.runIf(isAtLength)('keeps the selected theme on the next page', async () => {
     const { page } = browser;
     await page.emulateMedia({ colorScheme: 'light' });
     await browser.open('/console/sign-in');

@@ -6,6 +6,7 @@ import { createApp } from '../../../src/server/app.ts';
 import { fillCatalogue } from '../../fleet/tasks/market.ts';
 import { newTestApp, type TestApp } from '../in-process.ts';
 import { newSignedIn, type Visitor } from './visitor.ts';
+import { isAtLength } from '../../length.ts';
 
 let server: TestApp;
 let visitor: Visitor;
@@ -112,22 +113,25 @@ describe('the page that edits a bot', () => {
     expect((await visitor.submit(path, wrong)).text).toContain('has problems, so it cannot run');
   });
 
-  test('saves code beside the spec, and asks to save it before a backtest', async () => {
-    const { text } = await visitor.open('/console/bots/new?template=module');
-    const spec = decode(/<textarea\s+id="spec"[^>]*>\n([\s\S]*?)<\/textarea/.exec(text)![1]!);
-    const code = decode(/<textarea\s+id="code-0"[^>]*>\n([\s\S]*?)<\/textarea/.exec(text)![1]!);
-    const form = { spec, file: 'strategy.ts', code, key: 'code' };
-    const made = await visitor.submit('/console/bots/new', { ...form, action: 'create' });
-    expect([made.status, made.location]).toEqual([303, '/console/bots/my-strategy/edit']);
-    const changed = { ...form, code: `${code}// more\n`, version: '1' };
-    const path = made.location!;
-    const refused = await visitor.submit(path, { ...changed, action: 'backtest' });
-    expect(refused.text).toContain('only saved code can run');
-    expect(refused.text).toContain('// more');
-    await visitor.submit(path, { ...changed, action: 'save' });
-    const files = await visitor.open('/bots/my-strategy/versions/2/files');
-    expect(JSON.parse(files.text)).toEqual({ files: { 'strategy.ts': `${code}// more\n` } });
-  });
+  test.runIf(isAtLength)(
+    'saves code beside the spec, and asks to save it before a backtest',
+    async () => {
+      const { text } = await visitor.open('/console/bots/new?template=module');
+      const spec = decode(/<textarea\s+id="spec"[^>]*>\n([\s\S]*?)<\/textarea/.exec(text)![1]!);
+      const code = decode(/<textarea\s+id="code-0"[^>]*>\n([\s\S]*?)<\/textarea/.exec(text)![1]!);
+      const form = { spec, file: 'strategy.ts', code, key: 'code' };
+      const made = await visitor.submit('/console/bots/new', { ...form, action: 'create' });
+      expect([made.status, made.location]).toEqual([303, '/console/bots/my-strategy/edit']);
+      const changed = { ...form, code: `${code}// more\n`, version: '1' };
+      const path = made.location!;
+      const refused = await visitor.submit(path, { ...changed, action: 'backtest' });
+      expect(refused.text).toContain('only saved code can run');
+      expect(refused.text).toContain('// more');
+      await visitor.submit(path, { ...changed, action: 'save' });
+      const files = await visitor.open('/bots/my-strategy/versions/2/files');
+      expect(JSON.parse(files.text)).toEqual({ files: { 'strategy.ts': `${code}// more\n` } });
+    },
+  );
 });
 
 function decode(text: string): string {

@@ -196,21 +196,26 @@ test
     },
   );
 
-test.concurrent('a strategy that fails on a simulated venue leaves no order working in its log', async (context) => {
-  const world = await newWorld(context);
-  const { server, bar } = world;
-  const config = world.change({ bundle: './bundle.json', venue: { type: 'simulated' } });
-  const run = await world.begin({ config });
-  await bar(ACTS.limit);
-  await bar(ACTS.fail);
-  expect(await run.done).toMatchObject({
-    outcome: 'failed',
-    error: { code: 'strategy_failed' },
-    state: { status: 'failed', working: [] },
-  });
-  expect(server.state).toMatchObject({ status: 'failed', working: [] });
-  expect(server.events.map(({ kind }) => kind)).toContain('order.canceled');
-});
+test
+  .runIf(isAtLength)
+  .concurrent(
+    'a strategy that fails on a simulated venue leaves no order working in its log',
+    async (context) => {
+      const world = await newWorld(context);
+      const { server, bar } = world;
+      const config = world.change({ bundle: './bundle.json', venue: { type: 'simulated' } });
+      const run = await world.begin({ config });
+      await bar(ACTS.limit);
+      await bar(ACTS.fail);
+      expect(await run.done).toMatchObject({
+        outcome: 'failed',
+        error: { code: 'strategy_failed' },
+        state: { status: 'failed', working: [] },
+      });
+      expect(server.state).toMatchObject({ status: 'failed', working: [] });
+      expect(server.events.map(({ kind }) => kind)).toContain('order.canceled');
+    },
+  );
 
 test
   .runIf(isAtLength)
@@ -369,26 +374,31 @@ test
     expect(await run.done).toMatchObject({ verified: true });
   });
 
-test.concurrent('an order that waits to be sent is not sent once the claim is over', async (context) => {
-  const world = await newWorld(context);
-  const { exchange, server, bar } = world;
-  // The order waits longer than the claim lasts, and much longer than a busy machine takes to report.
-  const run = await world.begin({ times: { ...VENUE_TIMES, timeoutMs: 20_000 } });
-  await bar(100);
-  const before = exchange.asked.length;
-  exchange.fail('GET /order', { kind: 'slow', ms: 3000 });
-  await bar(ACTS.buy);
-  await exchange.receives('GET /order', before);
-  server.claimSeconds = 0.5;
-  const { length } = server.reports;
-  await vi.waitFor(() => expect(server.reports.length).toBeGreaterThan(length + 1), soon);
-  server.isAway = true;
-  await run.logged('the order may no longer be sent');
-  expect(exchange.orders).toEqual([]);
-  server.isAway = false;
-  server.claimSeconds = 30;
-  await vi.waitFor(() => expect(exchange.orders).toHaveLength(1), soon);
-});
+test
+  .runIf(isAtLength)
+  .concurrent(
+    'an order that waits to be sent is not sent once the claim is over',
+    async (context) => {
+      const world = await newWorld(context);
+      const { exchange, server, bar } = world;
+      // The order waits longer than the claim lasts, and much longer than a busy machine takes to report.
+      const run = await world.begin({ times: { ...VENUE_TIMES, timeoutMs: 20_000 } });
+      await bar(100);
+      const before = exchange.asked.length;
+      exchange.fail('GET /order', { kind: 'slow', ms: 3000 });
+      await bar(ACTS.buy);
+      await exchange.receives('GET /order', before);
+      server.claimSeconds = 0.5;
+      const { length } = server.reports;
+      await vi.waitFor(() => expect(server.reports.length).toBeGreaterThan(length + 1), soon);
+      server.isAway = true;
+      await run.logged('the order may no longer be sent');
+      expect(exchange.orders).toEqual([]);
+      server.isAway = false;
+      server.claimSeconds = 30;
+      await vi.waitFor(() => expect(exchange.orders).toHaveLength(1), soon);
+    },
+  );
 
 // It moves the clock of the whole process.
 test('an order that waited while the machine slept is canceled, not sent', async (context) => {
@@ -434,41 +444,46 @@ test
     await run.logged('new orders are accepted again');
   });
 
-test.concurrent('a withdrawal latches the session until a person re-enables the bot, even after a restart', async (context) => {
-  const world = await newWorld(context);
-  const { exchange, server, bar } = world;
-  const times = { reconcileMs: 100, confirmMs: 50 };
-  const run = await world.begin({ times });
-  await bar(ACTS.buy);
-  await vi.waitFor(() => expect(server.state?.positions).toEqual({ [BTC]: 1 }), soon);
-  await vi.waitFor(() => expect(server.reports.at(-1)?.status).toBe('trading'), soon);
-  // A trade by hand: what was held is sold.
-  exchange.setBalance('BTC', 0);
-  exchange.setBalance('USDT', 1000);
-  await run.logged('latched: 10.1 % of the equity is missing');
-  await run.logged('new orders are denied: reconcile_mismatch');
-  await vi.waitFor(() => {
-    const kinds = server.events.map(({ kind }) => kind);
-    expect(kinds).toContain('venue.mismatch');
-    expect(kinds.filter((kind) => kind === 'account.latched')).toHaveLength(1);
-  }, soon);
-  // Returning what was missing is not enough.
-  exchange.setBalance('BTC', 1);
-  exchange.setBalance('USDT', 900);
-  await run.logged('the holdings at the venue match the session');
-  run.stop();
-  await run.done;
-  const again = await world.begin({ times });
-  await vi.waitFor(() => {
-    expect(server.reports.at(-1)).toMatchObject({ denying: 'reconcile_mismatch' });
-  }, soon);
-  server.controls = { ...server.controls, latches_lifted: 1 };
-  await again.logged('a person has lifted the latch');
-  await bar(ACTS.sell);
-  await vi.waitFor(() => expect(server.state?.positions).toEqual({}), soon);
-  again.stop();
-  await again.done;
-});
+test
+  .runIf(isAtLength)
+  .concurrent(
+    'a withdrawal latches the session until a person re-enables the bot, even after a restart',
+    async (context) => {
+      const world = await newWorld(context);
+      const { exchange, server, bar } = world;
+      const times = { reconcileMs: 100, confirmMs: 50 };
+      const run = await world.begin({ times });
+      await bar(ACTS.buy);
+      await vi.waitFor(() => expect(server.state?.positions).toEqual({ [BTC]: 1 }), soon);
+      await vi.waitFor(() => expect(server.reports.at(-1)?.status).toBe('trading'), soon);
+      // A trade by hand: what was held is sold.
+      exchange.setBalance('BTC', 0);
+      exchange.setBalance('USDT', 1000);
+      await run.logged('latched: 10.1 % of the equity is missing');
+      await run.logged('new orders are denied: reconcile_mismatch');
+      await vi.waitFor(() => {
+        const kinds = server.events.map(({ kind }) => kind);
+        expect(kinds).toContain('venue.mismatch');
+        expect(kinds.filter((kind) => kind === 'account.latched')).toHaveLength(1);
+      }, soon);
+      // Returning what was missing is not enough.
+      exchange.setBalance('BTC', 1);
+      exchange.setBalance('USDT', 900);
+      await run.logged('the holdings at the venue match the session');
+      run.stop();
+      await run.done;
+      const again = await world.begin({ times });
+      await vi.waitFor(() => {
+        expect(server.reports.at(-1)).toMatchObject({ denying: 'reconcile_mismatch' });
+      }, soon);
+      server.controls = { ...server.controls, latches_lifted: 1 };
+      await again.logged('a person has lifted the latch');
+      await bar(ACTS.sell);
+      await vi.waitFor(() => expect(server.state?.positions).toEqual({}), soon);
+      again.stop();
+      await again.done;
+    },
+  );
 
 test
   .runIf(isAtLength)
@@ -513,43 +528,53 @@ test
     },
   );
 
-test.concurrent('an answer with an older database epoch than the newest known one renews no permission', async (context) => {
-  const world = await newWorld(context);
-  const { server, bar } = world;
-  server.claimSeconds = 1;
-  server.controls = { ...server.controls, database_epoch: 2 };
-  const run = await world.begin();
-  await bar(100);
-  await vi.waitFor(() => expect(server.reports.at(-1)!.database_epoch).toBe(2), soon);
-  server.controls = { ...server.controls, database_epoch: 1 };
-  await run.logged('but a copy of it with epoch 2 was adopted');
-  await run.logged('new orders are denied: control_unreachable');
-  server.controls = { ...server.controls, database_epoch: 2 };
-  run.stop();
-  await run.done;
-});
+test
+  .runIf(isAtLength)
+  .concurrent(
+    'an answer with an older database epoch than the newest known one renews no permission',
+    async (context) => {
+      const world = await newWorld(context);
+      const { server, bar } = world;
+      server.claimSeconds = 1;
+      server.controls = { ...server.controls, database_epoch: 2 };
+      const run = await world.begin();
+      await bar(100);
+      await vi.waitFor(() => expect(server.reports.at(-1)!.database_epoch).toBe(2), soon);
+      server.controls = { ...server.controls, database_epoch: 1 };
+      await run.logged('but a copy of it with epoch 2 was adopted');
+      await run.logged('new orders are denied: control_unreachable');
+      server.controls = { ...server.controls, database_epoch: 2 };
+      run.stop();
+      await run.done;
+    },
+  );
 
-test.concurrent('places no order twice after it was killed before the response to an order is recorded', async (context) => {
-  const world = await newWorld(context);
-  const { exchange, server, bar } = world;
-  const child = await world.beginProcess();
-  exchange.fail('POST /order', { kind: 'lost_after' });
-  const before = exchange.asked.length;
-  await bar(ACTS.buy);
-  await exchange.receives('POST /order', before);
-  await child.kill();
-  server.expireClaim();
-  expect(exchange.orders).toHaveLength(1);
-  const run = await world.begin();
-  await run.logged('resumed: 1 steps');
-  await vi.waitFor(() => expect(server.state?.working).toEqual([]), soon);
-  expect(exchange.orders).toHaveLength(1);
-  await bar(ACTS.buy);
-  await vi.waitFor(() => expect(server.state?.positions).toEqual({ [BTC]: 2 }), soon);
-  expect(exchange.balances('bot').get('BTC')).toBe(2);
-  const ids = exchange.orders.map(({ clientOrderId: id }) => id);
-  expect(new Set(ids).size).toBe(ids.length);
-  run.stop();
-  const { state } = (await run.done) as { readonly state: SessionState };
-  expect(stateHash(await world.replayed())).toBe(stateHash(state));
-});
+test
+  .runIf(isAtLength)
+  .concurrent(
+    'places no order twice after it was killed before the response to an order is recorded',
+    async (context) => {
+      const world = await newWorld(context);
+      const { exchange, server, bar } = world;
+      const child = await world.beginProcess();
+      exchange.fail('POST /order', { kind: 'lost_after' });
+      const before = exchange.asked.length;
+      await bar(ACTS.buy);
+      await exchange.receives('POST /order', before);
+      await child.kill();
+      server.expireClaim();
+      expect(exchange.orders).toHaveLength(1);
+      const run = await world.begin();
+      await run.logged('resumed: 1 steps');
+      await vi.waitFor(() => expect(server.state?.working).toEqual([]), soon);
+      expect(exchange.orders).toHaveLength(1);
+      await bar(ACTS.buy);
+      await vi.waitFor(() => expect(server.state?.positions).toEqual({ [BTC]: 2 }), soon);
+      expect(exchange.balances('bot').get('BTC')).toBe(2);
+      const ids = exchange.orders.map(({ clientOrderId: id }) => id);
+      expect(new Set(ids).size).toBe(ids.length);
+      run.stop();
+      const { state } = (await run.done) as { readonly state: SessionState };
+      expect(stateHash(await world.replayed())).toBe(stateHash(state));
+    },
+  );
