@@ -209,14 +209,12 @@ test.runIf(isAtLength)(
 describe('a strategy that allocates memory endlessly', () => {
   const limit = ['--strategy-memory', '128'];
 
-  test.each<[string, string]>(
-    some(1, [
-      ['in typed arrays', 'kept.push(new Float64Array(1e6).fill(1));'],
-      // Few large arrays, because small ones would occupy the garbage collector for seconds.
-      ['in arrays within one call', 'for (;;) kept.push(new Array(1e5).fill(1.5).sort());'],
-      ['in a map', 'for (let i = 0; i < 1e5; i++) map.set(map.size, i);'],
-    ]),
-  )('%s fails the run for its memory', async (_, onBar) => {
+  test.runIf(isAtLength).each<[string, string]>([
+    ['in typed arrays', 'kept.push(new Float64Array(1e6).fill(1));'],
+    // Few large arrays, because small ones would occupy the garbage collector for seconds.
+    ['in arrays within one call', 'for (;;) kept.push(new Array(1e5).fill(1.5).sort());'],
+    ['in a map', 'for (let i = 0; i < 1e5; i++) map.set(map.size, i);'],
+  ])('%s fails the run for its memory', async (_, onBar) => {
     const top = 'const kept: unknown[] = []; const map = new Map();';
     const { code, left, document } = await processOf({ top, onBar }, ...limit);
     expect({ code, left }).toEqual({ code: 1, left: [] });
@@ -295,22 +293,27 @@ describe('a strategy that uses files or the network', () => {
   const lockOf = (file: string): Record<string, unknown> =>
     JSON.parse(readFileSync(join(file, '../bot.lock.json'), 'utf8')) as Record<string, unknown>;
 
-  test.each([
+  const USES: readonly (readonly [what: string, parts: Parts, use: string])[] = [
     ['imports it', { top: "import { existsSync } from 'node:fs'; void existsSync;" }, 'node:fs'],
     ['imports it late', { onBar: "process.getBuiltinModule('fs');" }, 'node:fs'],
     ['fetches', { onBar: `${FIRST} void fetch('data:,');` }, 'fetch'],
-  ])('such as one that %s gets a finding and an entry in the lock', async (_, parts, use) => {
-    const file = bot(parts);
-    const args = ['backtest', file, '--json', `--out=${join(file, '../out')}`];
-    const { code, stdout } = await inProcess([...args, '--write-lock']);
-    const { findings, lock } = JSON.parse(stdout) as Summary;
-    expect({ code, outside: lock.outside }).toEqual({ code: 0, outside: [use] });
-    expect(findings).toContainEqual(
-      expect.objectContaining({ code: 'outside_used', evidence: { uses: use } }),
-    );
-    expect(lockOf(file)).toEqual(lock);
-    expect((await inProcess([...args, '--verify-lock'])).code).toBe(0);
-  });
+  ];
+
+  test.each(some(1, USES))(
+    'such as one that %s gets a finding and an entry in the lock',
+    async (_, parts, use) => {
+      const file = bot(parts);
+      const args = ['backtest', file, '--json', `--out=${join(file, '../out')}`];
+      const { code, stdout } = await inProcess([...args, '--write-lock']);
+      const { findings, lock } = JSON.parse(stdout) as Summary;
+      expect({ code, outside: lock.outside }).toEqual({ code: 0, outside: [use] });
+      expect(findings).toContainEqual(
+        expect.objectContaining({ code: 'outside_used', evidence: { uses: use } }),
+      );
+      expect(lockOf(file)).toEqual(lock);
+      expect((await inProcess([...args, '--verify-lock'])).code).toBe(0);
+    },
+  );
 
   test.runIf(isAtLength)('verifies with a lock from before `outside` existed', async () => {
     const file = bot({ top: "import { existsSync } from 'node:fs'; void existsSync;" });

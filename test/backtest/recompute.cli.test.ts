@@ -5,6 +5,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Summary } from '../../src/backtest/summary.ts';
 import type { SweepDocument } from '../../src/backtest/search/sweep-document.ts';
 import { inProcess } from '../cli/in-process.ts';
+import { some } from '../length.ts';
 
 const EXAMPLES = join(import.meta.dirname, '../../examples');
 const DAY = 86_400_000;
@@ -151,7 +152,7 @@ function recomputed(out: string, { conventions, window, equity: { start } }: Sum
 
 const BLOCKS = ['equity', 'returns', 'risk', 'trades', 'costs', 'exposure'] as const;
 
-test.each(['sma-crossover.yaml', 'pairs-reversion.yaml'])(
+test.each(some(1, ['sma-crossover.yaml', 'pairs-reversion.yaml']))(
   'every figure of %s can be computed from the files of its run',
   async (file) => {
     const out = join(directory, file);

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { createRateLimiter } from '../../src/base/rate-limit.ts';
+import { isAtLength } from '../length.ts';
 
 describe('createRateLimiter', () => {
   const LIMIT = { burst: 2, intervalMs: 1000 };
@@ -28,7 +29,7 @@ describe('createRateLimiter', () => {
     expect(isLimited('two 2999')).toBe(true);
   });
 
-  it('takes less than 10 microseconds for each of 300,000 callers', () => {
+  it.runIf(isAtLength)('takes less than 10 microseconds for each of 300,000 callers', () => {
     const waitMs = createRateLimiter(() => 0, LIMIT);
     const begun = process.cpuUsage();
     for (let i = 0; i < 300_000; i++) waitMs(String(i));

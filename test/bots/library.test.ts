@@ -87,43 +87,46 @@ test('a sweep ranks its trials, and a walk-forward analysis is that of the comma
   expect(walked.equity.at(-1)).toBe(same.equity.end);
 });
 
-test('a backtest opens its holdout, evaluates gates and a profile, and names its benchmark', async () => {
-  const ledger = join(home, 'options');
-  copyFileSync(join(EXAMPLES, 'data/sp500-daily.csv'), join(home, 'rival.csv'));
-  const given = { to: '2005-12-30', holdout: '1y', home: ledger };
-  const closed = await backtest(SMA, given);
-  expect(closed.summary.holdout).toMatchObject({ is_open: false, opened: 0 });
-  const { summary } = await backtest(SMA, {
-    ...given,
-    openHoldout: true,
-    assert: ['sharpe>=9'],
-    profile: 'quantstats',
-    benchmark: 'rival.csv',
-    directory: home,
-  });
-  expect(summary.holdout).toMatchObject({ is_open: true, opened: 1 });
-  expect(summary.gates).toContainEqual(expect.objectContaining({ name: 'sharpe', pass: false }));
-  expect(summary.profile?.name).toBe('quantstats');
-  expect(summary.benchmark).toMatchObject({ name: 'rival', source: 'rival.csv' });
+test.runIf(isAtLength)(
+  'a backtest opens its holdout, evaluates gates and a profile, and names its benchmark',
+  async () => {
+    const ledger = join(home, 'options');
+    copyFileSync(join(EXAMPLES, 'data/sp500-daily.csv'), join(home, 'rival.csv'));
+    const given = { to: '2005-12-30', holdout: '1y', home: ledger };
+    const closed = await backtest(SMA, given);
+    expect(closed.summary.holdout).toMatchObject({ is_open: false, opened: 0 });
+    const { summary } = await backtest(SMA, {
+      ...given,
+      openHoldout: true,
+      assert: ['sharpe>=9'],
+      profile: 'quantstats',
+      benchmark: 'rival.csv',
+      directory: home,
+    });
+    expect(summary.holdout).toMatchObject({ is_open: true, opened: 1 });
+    expect(summary.gates).toContainEqual(expect.objectContaining({ name: 'sharpe', pass: false }));
+    expect(summary.profile?.name).toBe('quantstats');
+    expect(summary.benchmark).toMatchObject({ name: 'rival', source: 'rival.csv' });
 
-  const spec = parse(readFileSync(SMA, 'utf8')) as { spec: { data: object } };
-  Object.assign(spec.spec.data, { benchmark: join(home, 'rival.csv') });
-  const own = { to: '2005-12-30', directory: EXAMPLES, home: ledger };
-  expect((await backtest(spec, own)).summary.benchmark?.name).toBe('rival');
-  const search = { params: { fast: [5, 10] }, train: '3y', test: '1y' };
-  const { document } = await walkForward(spec, { ...own, ...search });
-  expect(document.benchmark.name).toBe('rival');
-  const [from, to] = [document.window.from, document.window.to].map((time) => time.slice(0, 10));
-  const since = await backtest(spec, { ...own, from, to });
-  expect(document.benchmark.total).toBe(since.summary.benchmark?.total);
+    const spec = parse(readFileSync(SMA, 'utf8')) as { spec: { data: object } };
+    Object.assign(spec.spec.data, { benchmark: join(home, 'rival.csv') });
+    const own = { to: '2005-12-30', directory: EXAMPLES, home: ledger };
+    expect((await backtest(spec, own)).summary.benchmark?.name).toBe('rival');
+    const search = { params: { fast: [5, 10] }, train: '3y', test: '1y' };
+    const { document } = await walkForward(spec, { ...own, ...search });
+    expect(document.benchmark.name).toBe('rival');
+    const [from, to] = [document.window.from, document.window.to].map((time) => time.slice(0, 10));
+    const since = await backtest(spec, { ...own, from, to });
+    expect(document.benchmark.total).toBe(since.summary.benchmark?.total);
 
-  const wrong = backtest(SMA, { to: '2005-12-30', openHoldout: true, home: ledger });
-  await expect(wrong).rejects.toMatchObject({ code: 'usage' });
-  Object.assign(spec.spec.data, { benchmark: './missing.csv' });
-  await expect(backtest(spec, own)).rejects.toMatchObject({
-    problems: [expect.objectContaining({ pointer: '/spec/data/benchmark' })],
-  });
-});
+    const wrong = backtest(SMA, { to: '2005-12-30', openHoldout: true, home: ledger });
+    await expect(wrong).rejects.toMatchObject({ code: 'usage' });
+    Object.assign(spec.spec.data, { benchmark: './missing.csv' });
+    await expect(backtest(spec, own)).rejects.toMatchObject({
+      problems: [expect.objectContaining({ pointer: '/spec/data/benchmark' })],
+    });
+  },
+);
 
 test.runIf(isAtLength)(
   'an aborted sweep resumes from its directory, and writes the files of the command',

@@ -16,6 +16,7 @@ import { serveHere, type ServerHere } from '../server/running.ts';
 import { inProcess } from './in-process.ts';
 import { createTerminal } from './terminal.ts';
 import { BASIC_ENV, BIN, type Result } from './service-local.ts';
+import { isAtLength } from '../length.ts';
 
 let world: World;
 let server: ServerHere;
@@ -325,32 +326,35 @@ describe('a bot with a history', () => {
   });
 });
 
-test('follows events through a restart of the server, one JSON object per line', async () => {
-  await newBot('followed');
-  const env = { ...BASIC_ENV, ...server.env, SERVICE_LOCAL_TOKEN: token };
-  const words = ['bots', 'events', 'followed', '--follow', '--json', '--kind', 'version.created'];
-  const child = spawn(process.execPath, [BIN, ...words], { env });
-  const ended = new Promise<NodeJS.Signals | null>((resolve) =>
-    child.on('close', (_code, signal) => resolve(signal)),
-  );
-  const lines = createInterface(child.stdout)[Symbol.asyncIterator]();
-  const lost = createInterface(child.stderr)[Symbol.asyncIterator]();
-  const next = async (): Promise<number> =>
-    (JSON.parse((await lines.next()).value as string) as BotEvent).seq;
-  expect(await next()).toBe(2);
-  await print('update', 'followed', '-f', await fileOf('followed', 11));
-  expect(await next()).toBe(3);
-  await server.stop();
-  expect((await lost.next()).value).toMatch(/connection refused; retrying until/);
-  server = await serveHere(world.database, {
-    SERVICE_LOCAL_SERVER_PORT: new URL(server.url).port,
-  });
-  await print('delete', 'followed', '--yes');
-  await print('update', 'followed', '-f', await fileOf('followed', 12));
-  expect(await next()).toBe(6);
-  child.kill('SIGINT');
-  expect(await ended).toBe('SIGINT');
-});
+test.runIf(isAtLength)(
+  'follows events through a restart of the server, one JSON object per line',
+  async () => {
+    await newBot('followed');
+    const env = { ...BASIC_ENV, ...server.env, SERVICE_LOCAL_TOKEN: token };
+    const words = ['bots', 'events', 'followed', '--follow', '--json', '--kind', 'version.created'];
+    const child = spawn(process.execPath, [BIN, ...words], { env });
+    const ended = new Promise<NodeJS.Signals | null>((resolve) =>
+      child.on('close', (_code, signal) => resolve(signal)),
+    );
+    const lines = createInterface(child.stdout)[Symbol.asyncIterator]();
+    const lost = createInterface(child.stderr)[Symbol.asyncIterator]();
+    const next = async (): Promise<number> =>
+      (JSON.parse((await lines.next()).value as string) as BotEvent).seq;
+    expect(await next()).toBe(2);
+    await print('update', 'followed', '-f', await fileOf('followed', 11));
+    expect(await next()).toBe(3);
+    await server.stop();
+    expect((await lost.next()).value).toMatch(/connection refused; retrying until/);
+    server = await serveHere(world.database, {
+      SERVICE_LOCAL_SERVER_PORT: new URL(server.url).port,
+    });
+    await print('delete', 'followed', '--yes');
+    await print('update', 'followed', '-f', await fileOf('followed', 12));
+    expect(await next()).toBe(6);
+    child.kill('SIGINT');
+    expect(await ended).toBe('SIGINT');
+  },
+);
 
 test('reports a missing scope and an unknown bot', async () => {
   const reader = await tokenFor('read');

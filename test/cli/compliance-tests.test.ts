@@ -12,7 +12,7 @@ import { tradingDocument } from '../fleet/parity/play.ts';
 import { serveHere, type ServerHere } from '../server/running.ts';
 import { inProcess } from './in-process.ts';
 import type { Result } from './service-local.ts';
-import { isAtLength, some } from '../length.ts';
+import { isAtLength } from '../length.ts';
 
 let world: World;
 let server: ServerHere;
@@ -86,7 +86,7 @@ test('a test without --wait can be canceled like any task', async () => {
   expect(await run('bots', 'conformance', 'sma', '--case', 'A99')).toMatchObject({ code: 3 });
 });
 
-test.each(some(1, [['stress'], ['conformance', '--case', 'A03']]))(
+test.runIf(isAtLength).each([['stress'], ['conformance', '--case', 'A03']])(
   'a %s test without the package ccxt fails with a remedy',
   async (verb, ...options) => {
     const { Worker } = threads;

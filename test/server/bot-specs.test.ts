@@ -5,6 +5,7 @@ import type { BotTemplate, BotValidation } from '../../src/api/bot-specs.ts';
 import { createApp } from '../../src/server/app.ts';
 import { fillCatalogue } from '../fleet/tasks/market.ts';
 import { newTestApp, type TestApp } from './in-process.ts';
+import { isAtLength } from '../length.ts';
 
 let server: TestApp;
 let authorization: string;
@@ -94,7 +95,7 @@ test('each template is a valid spec, also one with code', async () => {
   }
 });
 
-test('a fault in code is reported at the line of its module', async () => {
+test.runIf(isAtLength)('a fault in code is reported at the line of its module', async () => {
   const tasks = { ...server.services.tasks, customCode: { memoryMb: 256, timeoutMs: 5000 } };
   const app = createApp({ ...server.services, tasks });
   const headers = { authorization, 'content-type': 'application/json' };

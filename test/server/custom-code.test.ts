@@ -9,6 +9,7 @@ import { strategyThat, WAIT } from '../trading/sandbox/bundles.ts';
 import { newTables } from '../storage/databases.ts';
 import { documentOn } from '../fleet/tasks/market.ts';
 import { newTestApp, type Answer, type TestApp } from './in-process.ts';
+import { isAtLength } from '../length.ts';
 
 const OWN = 'strategies/own.ts';
 const customCode = { memoryMb: 256, timeoutMs: 1000 };
@@ -54,7 +55,7 @@ test('a server rejects custom code by default, and says how to allow it', async 
   });
 });
 
-test('faults in custom code are reported when it is sent', async () => {
+test.runIf(isAtLength)('faults in custom code are reported when it is sent', async () => {
   for (const [files, told] of [
     [{ 'own.ts': strategyThat('') }, /is not among the files that were sent/],
     [{ [OWN]: strategyThat(''), '../x.ts': '' }, /is not below the directory/],

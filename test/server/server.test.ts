@@ -18,7 +18,7 @@ import { resolveSettings } from '../../src/base/resolve-settings.ts';
 import { openStorage } from '../../src/storage/storage.ts';
 import { serviceLocal } from '../cli/service-local.ts';
 import { ed25519Key } from '../identity/lease-world.ts';
-import { DATABASES, newDatabase, type TestDatabase } from '../storage/databases.ts';
+import { mainlyOn, newDatabase, type TestDatabase } from '../storage/databases.ts';
 import { SIGNING_KEY_PEM, startServer, type RunningServer } from './running.ts';
 import { isAtLength } from '../length.ts';
 
@@ -52,7 +52,7 @@ async function connectTo(url: string): Promise<Socket> {
   return socket;
 }
 
-describe.each(DATABASES)('the server on %s', (kind) => {
+describe.each(mainlyOn('sqlite'))('the server on %s', (kind) => {
   it('logs where it keeps data and listens, responds there, and exits with 0', async () => {
     const own = await newDatabase(kind);
     const server = await startServer(own);

@@ -18,6 +18,7 @@ import { inputEvent, parseInput, type SessionInput } from '../../src/trading/ses
 import { TradingSession } from '../../src/trading/trading-session.ts';
 import { seededRandom } from '../engine/indicator-contract.ts';
 import { DAY, ENGINE_DEFAULTS, START } from '../engine/market.ts';
+import { some } from '../length.ts';
 
 /** A random walk in cents, as exchanges quote it. */
 function walk(seed: number, count: number, stepMs: number): Bars {
@@ -93,10 +94,12 @@ function readBack(items: readonly FeedItem[]): { inputs: SessionInput[]; sizes: 
   return { inputs, sizes };
 }
 
-describe.each([
+const WARM_UPS = [
   { name: 'an average of 200 days over bars of a minute', symbols: 1, timeframe: '1m', each: 1440 },
   { name: '40 symbols', symbols: 40, timeframe: '4h', each: 6 },
-] as const)('$name', ({ symbols, timeframe, each }) => {
+] as const;
+
+describe.each(some(1, WARM_UPS))('$name', ({ symbols, timeframe, each }) => {
   const { ms } = parseTimeframe(timeframe);
   const days = 215;
   const instruments = Array.from({ length: symbols }, (_, at) =>

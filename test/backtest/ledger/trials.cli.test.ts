@@ -61,10 +61,12 @@ test('backtests and sweeps of a bot count together, and repeated ones once', asy
   ]);
 });
 
-test('a backtest whose strategy fails counts once without a Sharpe ratio, as on a server', async () => {
-  writeFileSync(
-    join(home, 'late.mjs'),
-    `import { defineStrategy, integer } from 'service-local/strategy';
+test.runIf(isAtLength)(
+  'a backtest whose strategy fails counts once without a Sharpe ratio, as on a server',
+  async () => {
+    writeFileSync(
+      join(home, 'late.mjs'),
+      `import { defineStrategy, integer } from 'service-local/strategy';
 export default defineStrategy({
   name: 'late', description: 'Fails at a bar.', params: { bar: integer({ default: 9 }) },
   create: ({ params }) => {
@@ -72,27 +74,33 @@ export default defineStrategy({
     return { onBar() { if (++bars === params.bar) throw new Error('no more bars'); } };
   },
 });`,
-  );
-  const spec = parse(readFileSync(SMA, 'utf8')) as {
-    spec: { strategy: object; data: object; metrics?: object };
-  };
-  delete spec.spec.metrics;
-  spec.spec.strategy = { module: './late.mjs' };
-  spec.spec.data = { ...spec.spec.data, source: join(SMA, '../data/sp500-daily.csv') };
-  const bot = join(home, 'late.json');
-  writeFileSync(bot, JSON.stringify(spec));
-  for (const bar of ['9', '9', '10']) {
-    const { code, stderr } = await cli('backtest', bot, '--out=run', '-p', `bar=${bar}`);
-    expect({ code, stderr }).toMatchObject({ code: 1, stderr: expect.stringContaining('no more') });
-  }
-  const given = { home: join(home, 'home'), out: join(home, 'run') };
-  for (const bar of [10, 11]) {
-    await expect(runInProgram(bot, { ...given, params: { bar } })).rejects.toThrow('no more bars');
-  }
-  expect(await groups()).toMatchObject([{ family: 'late', trials: 3, best_sharpe: null }]);
-  const { lock } = await json<Summary>('backtest', bot, '--out=run', '-p', 'bar=9999');
-  expect(lock.trials).toMatchObject({ count: 3, sharpe_count: 0 });
-});
+    );
+    const spec = parse(readFileSync(SMA, 'utf8')) as {
+      spec: { strategy: object; data: object; metrics?: object };
+    };
+    delete spec.spec.metrics;
+    spec.spec.strategy = { module: './late.mjs' };
+    spec.spec.data = { ...spec.spec.data, source: join(SMA, '../data/sp500-daily.csv') };
+    const bot = join(home, 'late.json');
+    writeFileSync(bot, JSON.stringify(spec));
+    for (const bar of ['9', '9', '10']) {
+      const { code, stderr } = await cli('backtest', bot, '--out=run', '-p', `bar=${bar}`);
+      expect({ code, stderr }).toMatchObject({
+        code: 1,
+        stderr: expect.stringContaining('no more'),
+      });
+    }
+    const given = { home: join(home, 'home'), out: join(home, 'run') };
+    for (const bar of [10, 11]) {
+      await expect(runInProgram(bot, { ...given, params: { bar } })).rejects.toThrow(
+        'no more bars',
+      );
+    }
+    expect(await groups()).toMatchObject([{ family: 'late', trials: 3, best_sharpe: null }]);
+    const { lock } = await json<Summary>('backtest', bot, '--out=run', '-p', 'bar=9999');
+    expect(lock.trials).toMatchObject({ count: 3, sharpe_count: 0 });
+  },
+);
 
 test.runIf(isAtLength)(
   'a trial counts once, whichever command runs it and whatever else changes in its spec',

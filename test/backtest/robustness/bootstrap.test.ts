@@ -68,7 +68,7 @@ describe('the intervals', () => {
   const tolerance = isAtLength ? 0.02 : 0.05;
 
   it.each(
-    some(2, [
+    some(1, [
       ['independent returns', 250, 0],
       ['dependent returns', 300, 0.2],
       ['strongly dependent returns', 300, 0.5],

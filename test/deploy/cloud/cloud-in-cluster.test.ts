@@ -4,6 +4,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { LeaseFacts, SeedManifest } from '../../../src/deploy/cloud/manifest.ts';
 import { startApiServer, type TestApiServer } from '../kubernetes/api-server.ts';
 import { DAY, newCloudWorld, type CloudWorld } from './cloud-world.ts';
+import { isAtLength } from '../../length.ts';
 
 const NAMES = ['acme-api', 'acme-worker', 'acme-scheduler'];
 
@@ -84,7 +85,7 @@ test('seeds a lease into a Secret and redeploys the Deployments that read it', a
   expect(everything).not.toContain(secret.data['lease']);
 });
 
-test('reports pods that do not start and missing permissions', async () => {
+test.runIf(isAtLength)('reports pods that do not start and missing permissions', async () => {
   server.kubelet.startsAs = 'crash_loop';
   server.kubelet.exceedDeadline();
   const failed = await world.cloud('redeploy', '--wait');

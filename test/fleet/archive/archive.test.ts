@@ -12,13 +12,13 @@ import { archiveEvents, restoreEvents } from '../../../src/server/event-archives
 import { queueTask } from '../../../src/fleet/tasks/tasks.ts';
 import { openStorage, type Storage } from '../../../src/storage/storage.ts';
 import { SCRATCH } from '../../scratch.ts';
-import { DATABASES, mainlyOn, newTables, type TestDatabase } from '../../storage/databases.ts';
+import { mainlyOn, newTables, type TestDatabase } from '../../storage/databases.ts';
 import { allEvents, countRows, newBot, recordSession, startOf } from './recorded.ts';
 
 const DAY = 24 * 3600_000;
 
-describe.each(DATABASES)('archives of events on %s', (kind) => {
-  const isMain = mainlyOn('sqlite').includes(kind);
+describe.each(mainlyOn('sqlite'))('archives of events on %s', (kind) => {
+  const isMain = kind === 'sqlite';
   let database: TestDatabase;
   let storage: Storage;
   let archive: Archive;

@@ -281,39 +281,42 @@ describe('MCP over HTTP', () => {
 });
 
 describe('service-local mcp', () => {
-  it('writes only protocol messages to stdout, and ends with its input', async () => {
-    const transport = stdioOf(reader);
-    const errors: Error[] = [];
-    let stderr = '';
-    transport.stderr!.on('data', (chunk) => (stderr += String(chunk)));
-    const client = new Client({ name: 'test', version: '1' });
-    Object.assign(client, { onerror: (error: Error) => errors.push(error) });
-    await client.connect(transport);
-    const ended = once(transport.stderr!, 'close');
-    const { tools } = await client.listTools();
-    expect(tools.map(({ name }) => name)).not.toContain('run_backtest');
-    expect(await call(client, 'read_bot', { bot: 'sma' })).toMatchObject({
-      structuredContent: { source: '/bots/sma', data: { name: ORDERS } },
-    });
-    expect(await call(client, 'run_backtest', { bot: 'sma' })).toMatchObject(
-      refusedWith({ code: 'not_allowed' }),
-    );
-    expect(await call(client, 'read_trades', { bot: 'sma' })).toMatchObject(
-      refusedWith({ code: 'not_found', remedy: 'Run a backtest first.' }),
-    );
-    const ran = await call(await overHttp(writer), 'run_backtest', { bot: 'sma' });
-    const { trades, run_id } = (ran.structuredContent as { data: Record<string, unknown> }).data;
-    expect(await call(client, 'read_trades', { bot: 'sma' })).toMatchObject({
-      structuredContent: {
-        source: `/tasks/${String(run_id)}/files/trades.csv`,
-        data: { trades_in_file: (trades as { count: number }).count },
-      },
-    });
-    await client.close();
-    await ended;
-    expect(stderr).toMatch(/^serving MCP for .* at http:\/\/127\.0\.0\.1:\d+\n$/);
-    expect(errors).toEqual([]);
-  });
+  it.runIf(isAtLength)(
+    'writes only protocol messages to stdout, and ends with its input',
+    async () => {
+      const transport = stdioOf(reader);
+      const errors: Error[] = [];
+      let stderr = '';
+      transport.stderr!.on('data', (chunk) => (stderr += String(chunk)));
+      const client = new Client({ name: 'test', version: '1' });
+      Object.assign(client, { onerror: (error: Error) => errors.push(error) });
+      await client.connect(transport);
+      const ended = once(transport.stderr!, 'close');
+      const { tools } = await client.listTools();
+      expect(tools.map(({ name }) => name)).not.toContain('run_backtest');
+      expect(await call(client, 'read_bot', { bot: 'sma' })).toMatchObject({
+        structuredContent: { source: '/bots/sma', data: { name: ORDERS } },
+      });
+      expect(await call(client, 'run_backtest', { bot: 'sma' })).toMatchObject(
+        refusedWith({ code: 'not_allowed' }),
+      );
+      expect(await call(client, 'read_trades', { bot: 'sma' })).toMatchObject(
+        refusedWith({ code: 'not_found', remedy: 'Run a backtest first.' }),
+      );
+      const ran = await call(await overHttp(writer), 'run_backtest', { bot: 'sma' });
+      const { trades, run_id } = (ran.structuredContent as { data: Record<string, unknown> }).data;
+      expect(await call(client, 'read_trades', { bot: 'sma' })).toMatchObject({
+        structuredContent: {
+          source: `/tasks/${String(run_id)}/files/trades.csv`,
+          data: { trades_in_file: (trades as { count: number }).count },
+        },
+      });
+      await client.close();
+      await ended;
+      expect(stderr).toMatch(/^serving MCP for .* at http:\/\/127\.0\.0\.1:\d+\n$/);
+      expect(errors).toEqual([]);
+    },
+  );
 
   it.runIf(isAtLength)(
     'reports the progress of a sweep, and cancels its runs when the assistant cancels it',

@@ -9,6 +9,7 @@ import { SCRATCH } from '../../../scratch.ts';
 import { startExchange } from '../../local-exchange.ts';
 import { MINUTE } from '../../../../src/base/durations.ts';
 import { BTC, runInProcess, SPEC, type Run } from './world.ts';
+import { isAtLength } from '../../../length.ts';
 
 /** Each time, all events are asked for. */
 const patience = { timeout: 30_000, interval: 100 };
@@ -105,30 +106,33 @@ test('runs a deployment of a server, reports its events to the server, and ends 
   expect(await server.ended(task_id)).toMatchObject({ status: 'canceled' });
 });
 
-test('losses of a deployment count against the limits of its replacement', async (context) => {
-  const { server, create, start, bars } = await newPods(context);
-  await create({ max_drawdown_pct: 0.5 });
-  const old = await server.deploy('told');
-  const first = await start(old);
-  // It buys at 110, sells at 66 after a loss of 40 %, and has no position then.
-  await bars(old, [100, 90, 110, 110, 66, 66]);
-  const { body } = await server.post('/bots/told/deploy', { cluster: 'trading', replace: true });
-  const next = body as Deployed;
-  expect(await first.done).toMatchObject({ outcome: 'stopped', verified: true });
-  await server.ended(old.task_id);
-  await vi.waitFor(async () => {
-    const state = await server.stateOf('told', next.deployment_id);
-    expect(state.applied_at).not.toBeNull();
-    expect(state.opening).toMatchObject({
-      cash: expect.closeTo(600) as number,
-      risk: { peak_equity: 1000, day: expect.stringMatching(/^\d{4}-/) as string },
-    });
-  }, patience);
-  await start(next);
-  // Its averages continue from the bars before. It buys at 80, sells at 60: another 15 % of the 1,000
-  // are lost, and it may not buy again.
-  const after = await bars(next, [66, 66, 80, 80, 60, 60, 70, 80]);
-  const denied = after.filter(({ kind }) => kind === 'order.denied');
-  expect(denied.map(({ payload }) => payload['reason'])).toContain('max_drawdown_pct');
-  expect(after.filter(({ kind }) => kind === 'order.filled')).toHaveLength(2);
-});
+test.runIf(isAtLength)(
+  'losses of a deployment count against the limits of its replacement',
+  async (context) => {
+    const { server, create, start, bars } = await newPods(context);
+    await create({ max_drawdown_pct: 0.5 });
+    const old = await server.deploy('told');
+    const first = await start(old);
+    // It buys at 110, sells at 66 after a loss of 40 %, and has no position then.
+    await bars(old, [100, 90, 110, 110, 66, 66]);
+    const { body } = await server.post('/bots/told/deploy', { cluster: 'trading', replace: true });
+    const next = body as Deployed;
+    expect(await first.done).toMatchObject({ outcome: 'stopped', verified: true });
+    await server.ended(old.task_id);
+    await vi.waitFor(async () => {
+      const state = await server.stateOf('told', next.deployment_id);
+      expect(state.applied_at).not.toBeNull();
+      expect(state.opening).toMatchObject({
+        cash: expect.closeTo(600) as number,
+        risk: { peak_equity: 1000, day: expect.stringMatching(/^\d{4}-/) as string },
+      });
+    }, patience);
+    await start(next);
+    // Its averages continue from the bars before. It buys at 80, sells at 60: another 15 % of the 1,000
+    // are lost, and it may not buy again.
+    const after = await bars(next, [66, 66, 80, 80, 60, 60, 70, 80]);
+    const denied = after.filter(({ kind }) => kind === 'order.denied');
+    expect(denied.map(({ payload }) => payload['reason'])).toContain('max_drawdown_pct');
+    expect(after.filter(({ kind }) => kind === 'order.filled')).toHaveLength(2);
+  },
+);
