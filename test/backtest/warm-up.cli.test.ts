@@ -136,14 +136,17 @@ test.runIf(isAtLength)(
 );
 
 describe('the lock', () => {
-  test('covers the bars before the window if declared indicators see them', async () => {
-    writeBars('other', (row, at) => (at === 3 ? row.replace(/[^,]*$/, '7') : row));
-    const before = await backtest(bot(OWN));
-    const after = await backtest(bot(OWN, { data: 'other' }));
-    expect(after.lock.data).toEqual(before.lock.data);
-    expect(after.lock.warm_up).not.toEqual(before.lock.warm_up);
-    expect(Object.keys(before.lock.warm_up!)).toEqual(['X']);
-  });
+  test.runIf(isAtLength)(
+    'covers the bars before the window if declared indicators see them',
+    async () => {
+      writeBars('other', (row, at) => (at === 3 ? row.replace(/[^,]*$/, '7') : row));
+      const before = await backtest(bot(OWN));
+      const after = await backtest(bot(OWN, { data: 'other' }));
+      expect(after.lock.data).toEqual(before.lock.data);
+      expect(after.lock.warm_up).not.toEqual(before.lock.warm_up);
+      expect(Object.keys(before.lock.warm_up!)).toEqual(['X']);
+    },
+  );
 
   test.runIf(isAtLength)(
     'fails to verify if the bars before the window changed, and names their symbol',

@@ -5,7 +5,7 @@ import type { Context, Io } from '../../src/cli/verb.ts';
 import { verb as init } from '../../src/cli/verbs/init.ts';
 import { directoryWith, VALID } from '../bots/specs.ts';
 import { inProcess } from './in-process.ts';
-import { serviceLocal, type Result } from './service-local.ts';
+import type { Result } from './service-local.ts';
 import { createTerminal } from './terminal.ts';
 import { isAtLength } from '../length.ts';
 
@@ -230,7 +230,7 @@ describe('init', () => {
     expect(stdout).toContain('  cd first-bot\n  service-local backtest bot.yaml\n');
 
     const bot = join(cwd, 'first-bot');
-    const validated = await serviceLocal(['validate', 'bot.yaml'], { cwd: bot });
+    const validated = await validateIn(bot, 'bot.yaml');
     expect(validated).toEqual({
       code: 0,
       stdout: 'bot.yaml: valid\n',
@@ -238,7 +238,7 @@ describe('init', () => {
 note: bot.yaml: All indicators are ready at the first bar if data.from is 2000-02-15 or later.
 `,
     });
-    const run = await serviceLocal(['backtest', 'bot.yaml', '--json'], { cwd: bot });
+    const run = await inProcess(['backtest', join(bot, 'bot.yaml'), '--json'], { cwd: bot });
     expect(JSON.parse(run.stdout)).toMatchObject({
       bot: { name: 'First bot', slug: 'first-bot' },
       window: { bars: 5105 },

@@ -21,6 +21,7 @@ import { serveHere, type ServerHere } from '../server/running.ts';
 import { addAcme } from './acme.ts';
 import { inProcess } from './in-process.ts';
 import type { Result } from './service-local.ts';
+import { isAtLength } from '../length.ts';
 
 let world: World;
 let server: ServerHere;
@@ -167,69 +168,78 @@ test('issues nothing for a file that is not a request or is for another installa
   });
 });
 
-test('an enrolled machine renews when due or with --now, until renewal is denied', async () => {
-  const osaka = on('osaka');
-  const early = await osaka('renew');
-  expect(early).toMatchObject({ code: 3, stdout: '' });
-  expect(early.stderr).toMatch(/this machine is not enrolled: .*\n→ Enroll this machine with/);
-  const code = await identity('devices', 'enroll-code', '--deployment', 'osaka');
-  await osaka('enroll', '--code', code.stdout.trim());
-  const before = documentOf(await osaka('status', '--json')) as Status;
+test.runIf(isAtLength)(
+  'an enrolled machine renews when due or with --now, until renewal is denied',
+  async () => {
+    const osaka = on('osaka');
+    const early = await osaka('renew');
+    expect(early).toMatchObject({ code: 3, stdout: '' });
+    expect(early.stderr).toMatch(/this machine is not enrolled: .*\n→ Enroll this machine with/);
+    const code = await identity('devices', 'enroll-code', '--deployment', 'osaka');
+    await osaka('enroll', '--code', code.stdout.trim());
+    const before = documentOf(await osaka('status', '--json')) as Status;
 
-  const notDue = await osaka('renew');
-  expect(notDue).toMatchObject({ code: 0, stderr: '' });
-  expect(notDue.stdout).toMatch(
-    /^Not renewed; next attempt at 20\S+Z: the lease is due at that time\.\n/,
-  );
-  const renewed = await osaka('renew', '--now');
-  expect(renewed).toMatchObject({ code: 0, stderr: '' });
-  expect(renewed.stdout).toMatch(/^Renewed\.\n.*license_lease\.json is valid until 20/);
-  const after = documentOf(await osaka('status', '--json')) as Status;
-  expect(after).toMatchObject({
-    state: 'valid',
-    lease: { previous_lease_id: before.lease!.lease_id },
-    renewal: { enrolled: true, daemon: false, denied: false, last_error: null, other_server: null },
-  });
+    const notDue = await osaka('renew');
+    expect(notDue).toMatchObject({ code: 0, stderr: '' });
+    expect(notDue.stdout).toMatch(
+      /^Not renewed; next attempt at 20\S+Z: the lease is due at that time\.\n/,
+    );
+    const renewed = await osaka('renew', '--now');
+    expect(renewed).toMatchObject({ code: 0, stderr: '' });
+    expect(renewed.stdout).toMatch(/^Renewed\.\n.*license_lease\.json is valid until 20/);
+    const after = documentOf(await osaka('status', '--json')) as Status;
+    expect(after).toMatchObject({
+      state: 'valid',
+      lease: { previous_lease_id: before.lease!.lease_id },
+      renewal: {
+        enrolled: true,
+        daemon: false,
+        denied: false,
+        last_error: null,
+        other_server: null,
+      },
+    });
 
-  const file = join(directory, 'osaka', 'config.yaml');
-  writeFileSync(file, 'server_url: https://vendor.example\n', { mode: 0o600 });
-  const overridden = `SERVICE_LOCAL_SERVER_URL names the server ${server.url}, but ${file}:1 names https://vendor.example`;
-  const shown = await osaka('status');
-  expect(shown).toMatchObject({ code: 0, stderr: '' });
-  expect(shown.stdout).toContain(
-    `${overridden}. If this machine is enrolled at https://vendor.example, remove SERVICE_LOCAL_SERVER_URL; `,
-  );
-  const examined = await inProcess(['doctor', '--json'], {
-    env: { SERVICE_LOCAL_HOME: join(directory, 'osaka'), SERVICE_LOCAL_SERVER_URL: server.url },
-  });
-  const { checks } = documentOf(examined) as { checks: { code: string }[] };
-  expect(checks.find(({ code: name }) => name === 'server')).toMatchObject({
-    status: 'warn',
-    summary: overridden,
-  });
-  rmSync(file);
+    const file = join(directory, 'osaka', 'config.yaml');
+    writeFileSync(file, 'server_url: https://vendor.example\n', { mode: 0o600 });
+    const overridden = `SERVICE_LOCAL_SERVER_URL names the server ${server.url}, but ${file}:1 names https://vendor.example`;
+    const shown = await osaka('status');
+    expect(shown).toMatchObject({ code: 0, stderr: '' });
+    expect(shown.stdout).toContain(
+      `${overridden}. If this machine is enrolled at https://vendor.example, remove SERVICE_LOCAL_SERVER_URL; `,
+    );
+    const examined = await inProcess(['doctor', '--json'], {
+      env: { SERVICE_LOCAL_HOME: join(directory, 'osaka'), SERVICE_LOCAL_SERVER_URL: server.url },
+    });
+    const { checks } = documentOf(examined) as { checks: { code: string }[] };
+    expect(checks.find(({ code: name }) => name === 'server')).toMatchObject({
+      status: 'warn',
+      summary: overridden,
+    });
+    rmSync(file);
 
-  await world.identity.storage.write((tx) =>
-    tx
-      .updateTable('deployments')
-      .set({ revoked_at: Date.now() })
-      .where('deployment_id', '=', 'osaka')
-      .execute(),
-  );
-  const denied = await osaka('renew', '--now');
-  expect(denied).toMatchObject({ code: 4 });
-  expect(denied.stderr).toMatch(/^error license_revoked: .*work until 20\S+Z\n/);
-  const status = await osaka('status');
-  expect(status).toMatchObject({ code: 0, stderr: '' });
-  expect(status.stdout.split('\n')).toEqual(
-    expect.arrayContaining([
-      `The lease works until ${after.works_until}; its grace period begins at ${after.lease!.expires_at}.`,
-      expect.stringMatching(
-        /^The server has denied renewal since 20\S+Z: the license of the installation osaka is revoked; /,
-      ),
-    ]),
-  );
-});
+    await world.identity.storage.write((tx) =>
+      tx
+        .updateTable('deployments')
+        .set({ revoked_at: Date.now() })
+        .where('deployment_id', '=', 'osaka')
+        .execute(),
+    );
+    const denied = await osaka('renew', '--now');
+    expect(denied).toMatchObject({ code: 4 });
+    expect(denied.stderr).toMatch(/^error license_revoked: .*work until 20\S+Z\n/);
+    const status = await osaka('status');
+    expect(status).toMatchObject({ code: 0, stderr: '' });
+    expect(status.stdout.split('\n')).toEqual(
+      expect.arrayContaining([
+        `The lease works until ${after.works_until}; its grace period begins at ${after.lease!.expires_at}.`,
+        expect.stringMatching(
+          /^The server has denied renewal since 20\S+Z: the license of the installation osaka is revoked; /,
+        ),
+      ]),
+    );
+  },
+);
 
 const KEY = testKey(1);
 

@@ -68,7 +68,7 @@ const former = (of = home): string => {
   return text;
 };
 
-test('installs and removes the daemon as a service', async () => {
+test.runIf(isAtLength)('installs and removes the daemon as a service', async () => {
   const run = (verb: string, ...words: string[]): Promise<Result> => {
     const env = { PATH: process.env['PATH']!, HOME: join(directory, 'some "one') };
     return serviceLocal(['daemon', verb, ...words], { env: { ...env, SERVICE_LOCAL_HOME: home } });

@@ -3,6 +3,7 @@ import { expect, test } from 'vitest';
 import { newDeviceKey } from '../../src/client/device-key.ts';
 import { makeDeviceProof } from '../../src/client/device-proof.ts';
 import { newTestApp } from './in-process.ts';
+import { isAtLength } from '../length.ts';
 
 async function faultsOf(document: string): Promise<string[]> {
   const config = await createConfig({
@@ -21,20 +22,23 @@ async function faultsOf(document: string): Promise<string[]> {
   );
 }
 
-test('the OpenAPI document has no faults, and an introduced fault is found', async () => {
-  const server = await newTestApp();
-  const document = await (await server.app.request('/openapi.json')).text();
-  await server.close();
-  expect(await faultsOf(document)).toEqual([]);
+test.runIf(isAtLength)(
+  'the OpenAPI document has no faults, and an introduced fault is found',
+  async () => {
+    const server = await newTestApp();
+    const document = await (await server.app.request('/openapi.json')).text();
+    await server.close();
+    expect(await faultsOf(document)).toEqual([]);
 
-  const faulty = document
-    .replace('"operationId":"getHealth",', '')
-    .replace('"example":604800', '"example":"a week"');
-  expect(await faultsOf(faulty)).toEqual([
-    expect.stringContaining('operation-operationId #/paths/~1healthz'),
-    expect.stringContaining('no-invalid-schema-examples #/components/schemas/'),
-  ]);
-});
+    const faulty = document
+      .replace('"operationId":"getHealth",', '')
+      .replace('"example":604800', '"example":"a week"');
+    expect(await faultsOf(faulty)).toEqual([
+      expect.stringContaining('operation-operationId #/paths/~1healthz'),
+      expect.stringContaining('no-invalid-schema-examples #/components/schemas/'),
+    ]);
+  },
+);
 
 test('the OpenAPI document describes every part of a device proof', async () => {
   const server = await newTestApp();

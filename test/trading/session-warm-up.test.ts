@@ -95,8 +95,8 @@ function readBack(items: readonly FeedItem[]): { inputs: SessionInput[]; sizes: 
 }
 
 const WARM_UPS = [
-  { name: 'an average of 200 days over bars of a minute', symbols: 1, timeframe: '1m', each: 1440 },
   { name: '40 symbols', symbols: 40, timeframe: '4h', each: 6 },
+  { name: 'an average of 200 days over bars of a minute', symbols: 1, timeframe: '1m', each: 1440 },
 ] as const;
 
 describe.each(some(1, WARM_UPS))('$name', ({ symbols, timeframe, each }) => {

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { inProcess } from '../../cli/in-process.ts';
+import { isAtLength } from '../../length.ts';
 
 const SMA = join(import.meta.dirname, '../../../examples/sma-crossover.yaml');
 
@@ -35,12 +36,25 @@ test('plan sweep counts trials and shards, extrapolates from its pilot, and reco
   rmSync(home, { recursive: true });
 });
 
-test('plan sweep counts four shards for each generation of tpe, and four processors at most', async () => {
-  const words = ['plan', 'sweep', SMA, '-p', 'fast=5:100', '-p', 'slow=150:500', '--search', 'tpe'];
-  const more = ['--trials', '1000', '--cores', '100', '--json'];
-  const { code, stdout } = await inProcess([...words, ...more]);
-  expect(code).toBe(0);
-  const { core_hours, hours, ...plan } = JSON.parse(stdout) as Record<string, number>;
-  expect(plan).toMatchObject({ trials: 1000, trials_per_shard: 4, shards: 62 * 4 + 2 });
-  expect(hours).toBeCloseTo(core_hours! / 4, 12);
-});
+test.runIf(isAtLength)(
+  'plan sweep counts four shards for each generation of tpe, and four processors at most',
+  async () => {
+    const words = [
+      'plan',
+      'sweep',
+      SMA,
+      '-p',
+      'fast=5:100',
+      '-p',
+      'slow=150:500',
+      '--search',
+      'tpe',
+    ];
+    const more = ['--trials', '1000', '--cores', '100', '--json'];
+    const { code, stdout } = await inProcess([...words, ...more]);
+    expect(code).toBe(0);
+    const { core_hours, hours, ...plan } = JSON.parse(stdout) as Record<string, number>;
+    expect(plan).toMatchObject({ trials: 1000, trials_per_shard: 4, shards: 62 * 4 + 2 });
+    expect(hours).toBeCloseTo(core_hours! / 4, 12);
+  },
+);

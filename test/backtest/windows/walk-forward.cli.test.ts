@@ -317,14 +317,17 @@ export default defineStrategy({
   return file;
 }
 
-test('an analysis whose trials all fail is an error that names the first reason', async () => {
-  const file = ownBot('failing', "throw new Error('no such day');");
-  const out = ['--out', join(directory, 'failing')];
-  const words = ['backtest', 'walk-forward', file, '-p', 'day=1', ...SPANS, ...out];
-  const { code, stderr } = await inProcess(words);
-  expect(code).not.toBe(0);
-  expect(stderr).toMatch(/in every window, all trials failed; the first error is: .*no such day/);
-});
+test.runIf(isAtLength)(
+  'an analysis whose trials all fail is an error that names the first reason',
+  async () => {
+    const file = ownBot('failing', "throw new Error('no such day');");
+    const out = ['--out', join(directory, 'failing')];
+    const words = ['backtest', 'walk-forward', file, '-p', 'day=1', ...SPANS, ...out];
+    const { code, stderr } = await inProcess(words);
+    expect(code).not.toBe(0);
+    expect(stderr).toMatch(/in every window, all trials failed; the first error is: .*no such day/);
+  },
+);
 
 test.runIf(isAtLength)(
   'an analysis ends with an error if its chosen trial fails in a test, and that run counts',

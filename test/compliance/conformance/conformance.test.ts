@@ -26,8 +26,10 @@ test('a correct bot passes every applicable case', async ({ onTestFinished }) =>
     rmSync(temporary, { recursive: true });
   });
   const lines: string[] = [];
+  const ids = CATALOGUE.map(({ id }) => id).filter((_, index) => isAtLength || index % 3 === 0);
   const result = await runConformance(bots.correct, {
     seed: SEED,
+    cases: ids,
     onEvidence: (line) => lines.push(line),
   });
   expect(result).toMatchObject({
@@ -36,9 +38,9 @@ test('a correct bot passes every applicable case', async ({ onTestFinished }) =>
     discharges_art6: false,
     venue_report: null,
     seed: SEED,
-    counts: { inconclusive: 0, not_run: 0 },
+    counts: { inconclusive: 0, not_run: CATALOGUE.length - ids.length },
   });
-  expect(result.cases.map(({ id }) => id)).toEqual(CATALOGUE.map(({ id }) => id));
+  expect(result.cases.map(({ id }) => id)).toEqual(ids);
   const wrong = result.cases.filter(({ status }) => status === 'fail');
   expect(Object.fromEntries(wrong.map(({ id, reason }) => [id, reason]))).toEqual({});
   const played = result.cases.filter(({ status }) => status !== 'not_applicable');

@@ -18,54 +18,57 @@ import { isAtLength } from '../../length.ts';
 const NOTHING = { passes: [], controls: [], log_on_disk: null };
 const SHORT = { seed: 7, holdBars: 2, mostMessages: 60, steps: 1 };
 
-test('a correct bot passes at twice its peaks, with all limits and without the message limit', async () => {
-  const plan = planFor(busyHistory(4), bots.correct);
-  expect(plan.basis).toBe('observed_full');
-  expect(plan.messages.map(({ count }) => count)).toEqual([12, 12, 48, 12, 12, 48, 2, 2, 8]);
-  const result = await runStress(bots.correct, busyHistory(4), plan, {
-    ...SHORT,
-    meters: idleMeters(),
-  });
-  expect(result.reasons).toEqual([]);
-  expect(result).toMatchObject({ verdict: 'pass', schema: 'stress/1', basis: 'observed_full' });
-  // Too few messages to measure memory growth.
-  expect(result.not_judged).toContainEqual(
-    expect.stringMatching(/limits lifted: whether memory grows/),
-  );
+test.runIf(isAtLength)(
+  'a correct bot passes at twice its peaks, with all limits and without the message limit',
+  async () => {
+    const plan = planFor(busyHistory(4), bots.correct);
+    expect(plan.basis).toBe('observed_full');
+    expect(plan.messages.map(({ count }) => count)).toEqual([12, 12, 48, 12, 12, 48, 2, 2, 8]);
+    const result = await runStress(bots.correct, busyHistory(4), plan, {
+      ...SHORT,
+      meters: idleMeters(),
+    });
+    expect(result.reasons).toEqual([]);
+    expect(result).toMatchObject({ verdict: 'pass', schema: 'stress/1', basis: 'observed_full' });
+    // Too few messages to measure memory growth.
+    expect(result.not_judged).toContainEqual(
+      expect.stringMatching(/limits lifted: whether memory grows/),
+    );
 
-  const [on, lifted] = result.passes as [PassResult, PassResult];
-  // Two of ten messages per second are kept for cancels.
-  expect(on.limiter).toMatchObject({ limit: 10, missed: 0, false_blocks: 0 });
-  expect(on.limiter.offered).toBeGreaterThan(0);
-  expect(on.limiter.caught).toBe(on.limiter.offered);
-  expect(lifted.limiter.limit).toBe(null);
-  expect(lifted.lifted).toContain('max_messages_per_second');
-  expect(lifted.orders.denied).toBe(0);
-  expect([on.drops, lifted.drops]).toEqual([0, 0]);
-  expect(lifted.reached.every(({ is_reached }) => is_reached)).toBe(true);
-  expect(lifted.volume.every(({ is_reached }) => is_reached)).toBe(true);
-  expect(result.controls.map(({ id, status }) => [id, status])).toEqual(
-    [
-      'kill',
-      'limits',
-      'collar_period',
-      'reserve',
-      'repetition',
-      'throttle',
-      'market',
-      'reconciliation',
-      'alerts',
-      'surveillance',
-      'shutdown',
-    ].map((id) => [id, 'pass']),
-  );
-  expect(result.controls.find(({ id }) => id === 'limits')?.measured).toEqual({
-    offered: 3,
-    caught: 3,
-    missed: 0,
-  });
-  for (const { articles } of result.controls) for (const one of articles) article(one);
-});
+    const [on, lifted] = result.passes as [PassResult, PassResult];
+    // Two of ten messages per second are kept for cancels.
+    expect(on.limiter).toMatchObject({ limit: 10, missed: 0, false_blocks: 0 });
+    expect(on.limiter.offered).toBeGreaterThan(0);
+    expect(on.limiter.caught).toBe(on.limiter.offered);
+    expect(lifted.limiter.limit).toBe(null);
+    expect(lifted.lifted).toContain('max_messages_per_second');
+    expect(lifted.orders.denied).toBe(0);
+    expect([on.drops, lifted.drops]).toEqual([0, 0]);
+    expect(lifted.reached.every(({ is_reached }) => is_reached)).toBe(true);
+    expect(lifted.volume.every(({ is_reached }) => is_reached)).toBe(true);
+    expect(result.controls.map(({ id, status }) => [id, status])).toEqual(
+      [
+        'kill',
+        'limits',
+        'collar_period',
+        'reserve',
+        'repetition',
+        'throttle',
+        'market',
+        'reconciliation',
+        'alerts',
+        'surveillance',
+        'shutdown',
+      ].map((id) => [id, 'pass']),
+    );
+    expect(result.controls.find(({ id }) => id === 'limits')?.measured).toEqual({
+      offered: 3,
+      caught: 3,
+      missed: 0,
+    });
+    for (const { articles } of result.controls) for (const one of articles) article(one);
+  },
+);
 
 /** History of several bots that trade two instruments. */
 const firm = (): History => {
@@ -251,7 +254,7 @@ test('a stress test without results fails', () => {
   expect(judge(plan, NOTHING)).toMatchObject({ verdict: 'fail' });
 });
 
-test('meters measure time, processor use and memory of this thread', () => {
+test.runIf(isAtLength)('meters measure time, processor use and memory of this thread', () => {
   const meters = openMeters();
   const [begun, used] = [meters.now(), meters.cpu()];
   const gc = meters.gc();

@@ -5,7 +5,6 @@ import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { jobName } from '../../../src/deploy/searches/search-job.ts';
 import { connectSearchJobs } from '../../../src/deploy/searches/search-jobs.ts';
 import { writeOwnBot } from '../../backtest/shards/own-bot.ts';
-import { isAtLength } from '../../length.ts';
 import { podSecurityFaults, type PodSpec } from '../kubernetes/pod-security.ts';
 import { startSearchCluster, type SearchCluster } from './search-cluster.ts';
 
@@ -74,7 +73,7 @@ test('a sweep on a cluster equals one on this machine, although each pod is kill
 
 const TPE = ['-p', 'fast=5:50', '-p', 'slow=20:200', '--search', 'tpe', '--trials', '20'];
 
-test.runIf(isAtLength).each([
+test.each([
   ['sweep', TPE],
   ['sweep', [...TPE, '--prune']],
   ['walk-forward', [...GRID, '--train', '5y', '--test', '5y']],
@@ -95,7 +94,7 @@ test.runIf(isAtLength).each([
   expect(cluster.server.store.all('Job')).toEqual([]);
 });
 
-test.runIf(isAtLength)('each generation of tpe is a Job that ends with it', async () => {
+test('each generation of tpe is a Job that ends with it', async () => {
   const alive: number[] = [];
   cluster.onPod = (command, index) => {
     alive.push(cluster.server.store.all('Job').length);
@@ -108,7 +107,7 @@ test.runIf(isAtLength)('each generation of tpe is a Job that ends with it', asyn
   expect(alive).toEqual([1, 1, 1, 1, 1]);
 });
 
-test.runIf(isAtLength)('the own strategy of a bot runs in the pods', async () => {
+test('the own strategy of a bot runs in the pods', async () => {
   const bot = await writeOwnBot(cluster.directory);
   const run = async (place: string, ...more: string[]) => {
     const out = join(cluster.directory, place);
@@ -119,7 +118,7 @@ test.runIf(isAtLength)('the own strategy of a bot runs in the pods', async () =>
   expect(await run('own-there', '--on', 'cluster:lab')).toBe(await run('own-here'));
 });
 
-test.runIf(isAtLength)('a sweep on a cluster keeps its inputs and results in S3', async () => {
+test('a sweep on a cluster keeps its inputs and results in S3', async () => {
   const s3 = new S3rver({
     port: 0,
     silent: true,

@@ -194,7 +194,7 @@ describe.each(mainlyOn('sqlite'))(
       },
     );
 
-    test('is left to workers that can read archived inputs', async () => {
+    test.runIf(isAtLength)('is left to workers that can read archived inputs', async () => {
       const { bot_id, task_id } = await start('level', { speed: PACED });
       const runner = run();
       await waitFor(task_id, 30);

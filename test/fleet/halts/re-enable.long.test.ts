@@ -12,9 +12,8 @@ import { openStorage, type Storage } from '../../../src/storage/storage.ts';
 import { startPaper, stopPaper } from '../../../src/fleet/tasks/paper.ts';
 import { startTaskRunner, type TaskRunner } from '../../../src/fleet/tasks/task-runner.ts';
 import { getTask, type TaskService } from '../../../src/fleet/tasks/tasks.ts';
-import { mainlyOn, newTables, type TestDatabase } from '../../storage/databases.ts';
+import { DATABASES, newTables, type TestDatabase } from '../../storage/databases.ts';
 import { fillCatalogue, tradingDocument } from '../tasks/market.ts';
-import { isAtLength } from '../../length.ts';
 
 const DAYS_PER_SECOND = 86_400;
 const ADA = 'administrator:ada';
@@ -34,7 +33,7 @@ function latching(slug: string): ReturnType<typeof tradingDocument> {
   return { ...document, spec: { ...spec, risk: { ...spec.risk, repeated_execution } } };
 }
 
-describe.each(mainlyOn('postgres'))('a bot that was latched, on %s', (kind) => {
+describe.each(DATABASES)('a bot that was latched, on %s', (kind) => {
   let database: TestDatabase;
   let storage: Storage;
   let service: TaskService;
@@ -136,22 +135,19 @@ describe.each(mainlyOn('postgres'))('a bot that was latched, on %s', (kind) => {
     await expect(start('max')).rejects.toMatchObject({ reason: 'latched' });
   });
 
-  it.runIf(isAtLength)(
-    'a bot continues to trade in the latched session after it is re-enabled, and a re-run gives the same events',
-    async () => {
-      const { task_id } = await start(DAYS_PER_SECOND * 60);
-      const latched = async (): Promise<number> =>
-        kindsOf(await told(task_id)).filter((its) => its === 'account.latched').length;
-      await until(async () => expect(await latched()).toBe(1));
-      await reEnable('the feed is mended');
-      await until(async () => expect(await latched()).toBe(2));
-      await stopPaper(service, ADA, task_id);
-      await ended(task_id);
-      const kinds = kindsOf(await told(task_id));
-      expect(kinds.filter((its) => its === 'control.latch_lifted')).toHaveLength(1);
-      // No person has reviewed the second latch.
-      await expect(start('max')).rejects.toMatchObject({ reason: 'latched' });
-      expect(await replayRun(service, 'often', task_id)).toMatchObject({ matches: true });
-    },
-  );
+  it('a bot continues to trade in the latched session after it is re-enabled, and a re-run gives the same events', async () => {
+    const { task_id } = await start(DAYS_PER_SECOND * 60);
+    const latched = async (): Promise<number> =>
+      kindsOf(await told(task_id)).filter((its) => its === 'account.latched').length;
+    await until(async () => expect(await latched()).toBe(1));
+    await reEnable('the feed is mended');
+    await until(async () => expect(await latched()).toBe(2));
+    await stopPaper(service, ADA, task_id);
+    await ended(task_id);
+    const kinds = kindsOf(await told(task_id));
+    expect(kinds.filter((its) => its === 'control.latch_lifted')).toHaveLength(1);
+    // No person has reviewed the second latch.
+    await expect(start('max')).rejects.toMatchObject({ reason: 'latched' });
+    expect(await replayRun(service, 'often', task_id)).toMatchObject({ matches: true });
+  });
 });

@@ -249,17 +249,20 @@ describe.each(DATABASES)('tasks on %s', (kind) => {
 describe('tasks', () => {
   useDatabase('sqlite');
 
-  it('a backtest that fails over its bars counts as a trial without a Sharpe ratio, once', async () => {
-    // No time limit of a strategy can be 0, so that its run fails after its bars were read.
-    run(service, 0);
-    for (const task_id of [await start(), await start()]) {
-      expect((await ended(task_id)).status).toBe('failed');
-    }
-    const { entries } = await readTrials(service.storage.read, 0, { count: 10, bytes: 1 });
-    expect(entries).toMatchObject([{ seq: 1, kind: 'trials', count: 1, by: 'operator' }]);
-    const { trials } = entries[0] as TrialsRecord;
-    expect([...unpackTrials(trials)]).toMatchObject([{ sharpe: null }]);
-  });
+  it.runIf(isAtLength)(
+    'a backtest that fails over its bars counts as a trial without a Sharpe ratio, once',
+    async () => {
+      // No time limit of a strategy can be 0, so that its run fails after its bars were read.
+      run(service, 0);
+      for (const task_id of [await start(), await start()]) {
+        expect((await ended(task_id)).status).toBe('failed');
+      }
+      const { entries } = await readTrials(service.storage.read, 0, { count: 10, bytes: 1 });
+      expect(entries).toMatchObject([{ seq: 1, kind: 'trials', count: 1, by: 'operator' }]);
+      const { trials } = entries[0] as TrialsRecord;
+      expect([...unpackTrials(trials)]).toMatchObject([{ sharpe: null }]);
+    },
+  );
 
   it('a worker whose schema a newer version has replaced starts no task', async () => {
     let asked = 0;
