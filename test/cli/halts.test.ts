@@ -6,10 +6,12 @@ import type { BotEvent } from '../../src/api/bot-state.ts';
 import type { BotSummary } from '../../src/api/bots.ts';
 import type { Halt, HaltReport } from '../../src/api/halts.ts';
 import {
+  serveHere,
   startServer,
   startWorker,
   type RunningServer,
   type RunningWorker,
+  type ServerHere,
 } from '../server/running.ts';
 import { isAtLength } from '../length.ts';
 import { addTrader, tradingDocument } from '../server/trader.ts';
@@ -19,12 +21,12 @@ import { fillCatalogue } from '../fleet/tasks/market.ts';
 import { inProcess } from './in-process.ts';
 import type { Result } from './service-local.ts';
 
-/** A server and a worker, two processes on one PostgreSQL. */
+/** A server and, at length, a worker: two processes on one PostgreSQL. */
 let directory: string;
 let database: TestDatabase;
 let storage: Storage;
 let authorization: string;
-let server: RunningServer;
+let server: RunningServer | ServerHere;
 let worker: RunningWorker;
 
 beforeAll(async () => {
@@ -34,12 +36,14 @@ beforeAll(async () => {
   storage = await openStorage(database.location);
   authorization = await addTrader(storage, Date.now());
   const args = ['--catalogue-dir', directory];
-  server = await startServer(database, [...args, '--server-tasks', 'false']);
-  worker = await startWorker(database, args);
+  if (isAtLength) {
+    server = await startServer(database, [...args, '--server-tasks', 'false']);
+    worker = await startWorker(database, args);
+  } else server = await serveHere(database, { SERVICE_LOCAL_CATALOGUE_DIR: directory });
   await send('POST', '/bots', { document: tradingDocument('days', 'SPX', '1d', 1) });
 });
 afterAll(async () => {
-  await Promise.all([server.kill(), worker.kill()]);
+  await ('kill' in server ? Promise.all([server.kill(), worker.kill()]) : server.stop());
   await storage.close();
   await database.remove();
   await rm(directory, { recursive: true });

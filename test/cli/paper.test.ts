@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
@@ -7,7 +8,7 @@ import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import type { Task } from '../../src/api/tasks.ts';
 import type { Summary } from '../../src/backtest/summary.ts';
 import { newWorld, type World } from '../identity/people.ts';
-import { startServer, type RunningServer } from '../server/running.ts';
+import { serve, type RunningServer, type ServerHere } from '../server/running.ts';
 import { isAtLength } from '../length.ts';
 import { tradingDocument } from '../server/trader.ts';
 import { fillCatalogue } from '../fleet/tasks/market.ts';
@@ -18,7 +19,7 @@ import { BASIC_ENV, BIN, type Result } from './service-local.ts';
 const SPEED = String(86_400 * 17);
 
 let world: World;
-let server: RunningServer;
+let server: RunningServer | ServerHere;
 let directory: string;
 let token: string;
 
@@ -43,8 +44,7 @@ afterAll(async () => {
   await rm(directory, { recursive: true });
 });
 
-const start = (): Promise<RunningServer> =>
-  startServer(world.database, ['--catalogue-dir', join(directory, 'catalogue')]);
+const start = () => serve(world.database, join(directory, 'catalogue'));
 
 const environment = () => ({ ...server.env, SERVICE_LOCAL_TOKEN: token });
 
@@ -96,6 +96,7 @@ test.runIf(isAtLength)(
       ) as unknown as [string, string];
     expect(told).toContain(`or end the task with \`service-local bots paper stop ${task_id}\``);
     await untilRecorded(task_id, 30);
+    assert('kill' in server);
     await server.kill();
     server = await start();
 

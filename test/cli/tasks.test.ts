@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -9,7 +10,7 @@ import type { Task } from '../../src/api/tasks.ts';
 import type { Summary } from '../../src/backtest/summary.ts';
 import type { SweepDocument } from '../../src/backtest/search/sweep-document.ts';
 import { newWorld, type World } from '../identity/people.ts';
-import { startServer, type RunningServer } from '../server/running.ts';
+import { serve, type RunningServer, type ServerHere } from '../server/running.ts';
 import { documentOn, fillCatalogue } from '../fleet/tasks/market.ts';
 import { inProcess } from './in-process.ts';
 import { BASIC_ENV, BIN, type Result } from './service-local.ts';
@@ -18,7 +19,7 @@ import { isAtLength } from '../length.ts';
 const WAITING = /^waiting for task ([\w-]{36}); Ctrl-C leaves it running\n/;
 
 let world: World;
-let server: RunningServer;
+let server: RunningServer | ServerHere;
 let directory: string;
 let token: string;
 
@@ -26,7 +27,7 @@ beforeAll(async () => {
   world = await newWorld('sqlite');
   world.now = Date.now();
   directory = await mkdtemp(join(tmpdir(), 'service-local-tasks-cli-'));
-  await fillCatalogue(join(directory, 'catalogue'), 60_000);
+  await fillCatalogue(join(directory, 'catalogue'), isAtLength ? 60_000 : 10);
   token = await (await world.newPerson()).token('read', 'write');
   server = await start();
 });
@@ -36,9 +37,7 @@ afterAll(async () => {
   await rm(directory, { recursive: true });
 });
 
-function start(): Promise<RunningServer> {
-  return startServer(world.database, ['--catalogue-dir', join(directory, 'catalogue')]);
-}
+const start = () => serve(world.database, join(directory, 'catalogue'));
 
 const environment = () => ({ ...server.env, SERVICE_LOCAL_TOKEN: token });
 
@@ -156,6 +155,7 @@ test.runIf(isAtLength)(
         expect(await json<Task>('tasks', 'get', task_id)).toMatchObject({ status: 'running' }),
       { interval: 20 },
     );
+    assert('kill' in server);
     await server.kill();
     server = await start();
 

@@ -5,9 +5,10 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { createLog } from '../../src/base/log.ts';
-import { startServer as serve } from '../../src/server/server.ts';
+import { startServer as startHere } from '../../src/server/server.ts';
 import { resolveSettings } from '../../src/base/resolve-settings.ts';
 import { BASIC_ENV, BIN } from '../cli/service-local.ts';
+import { isAtLength } from '../length.ts';
 import type { TestDatabase } from '../storage/databases.ts';
 
 /** Default signing key of servers, PKCS#8 PEM. */
@@ -60,7 +61,7 @@ export async function serveHere(
   const lines: string[] = [];
   const { values } = resolveSettings(tmpdir(), env);
   const log = createLog((line) => lines.push(line), false);
-  const { url, stop } = await serve(values, env, log);
+  const { url, stop } = await startHere(values, env, log);
   return {
     url,
     env: { ...whereItIs(database), SERVICE_LOCAL_SERVER_URL: url },
@@ -107,6 +108,16 @@ export function startAgain({
   const location = { file: join(env['SERVICE_LOCAL_HOME']!, 'server.sqlite') };
   const database = { location, execute: unused, remove: unused };
   return startServer(database, ['--port', new URL(url).port]);
+}
+
+/** Starts a process in `npm run test:long`, for tests that kill it, and else serves in this process. */
+export function serve(
+  database: TestDatabase,
+  catalogueDir: string,
+): Promise<RunningServer | ServerHere> {
+  return isAtLength
+    ? startServer(database, ['--catalogue-dir', catalogueDir])
+    : serveHere(database, { SERVICE_LOCAL_CATALOGUE_DIR: catalogueDir });
 }
 
 export type RunningWorker = Running;
