@@ -130,7 +130,7 @@ function linesOfRepeated(drawn: GeneratedBot, rule: Rule): string[][] {
   });
 }
 
-describe.each(some(2, RULES))('a bot that acts only when $name', (rule) => {
+describe.each(some(1, RULES))('a bot that acts only when $name', (rule) => {
   it('has the same events with own, declared and shared indicators, and with wakeOn', () => {
     let saved = 0;
     let submitted = 0;
