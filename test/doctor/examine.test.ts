@@ -149,12 +149,10 @@ describe('the lease', () => {
     });
   });
 
-  test.each(
-    some(2, [
-      ['', 'not_json'],
-      ['{}', 'not_an_envelope'],
-    ] as const),
-  )('a lease file with the content %j fails once', async (text) => {
+  test.each([
+    ['', 'not_json'],
+    ['{}', 'not_an_envelope'],
+  ])('a lease file with the content %j fails once', async (text) => {
     spoil(text);
     expect(await faults()).toEqual([
       'lease_file fail',

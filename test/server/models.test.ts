@@ -177,9 +177,10 @@ test('faults in models are reported when they are sent', async () => {
 });
 
 test('a model is stored unchanged and is not part of the code', async () => {
-  const { body } = await ask('GET', '/bots/built-in/versions/1/files');
+  expect(await create('stored', SENT)).toMatchObject({ status: 201 });
+  const { body } = await ask('GET', '/bots/stored/versions/1/files');
   expect(body).toEqual({ files: SENT });
-  expect(await ask('GET', '/bots/built-in/versions')).toMatchObject({
+  expect(await ask('GET', '/bots/stored/versions')).toMatchObject({
     body: { items: [{ bundle_hash: expect.stringMatching(/^[0-9a-f]{64}$/) }] },
   });
 });
