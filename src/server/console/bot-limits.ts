@@ -1,19 +1,66 @@
 import { html } from 'hono/html';
 import type { BotDetail } from '../../api/bots.ts';
+import type { listThresholds, Threshold } from '../../api/risk.ts';
 import { formatNumber, formatPercent, formatQuantity, NO_VALUE } from '../../base/format.ts';
 import { RISK_LIMITS, type LimitName } from '../../base/risk-limits.ts';
 import { describeLimits, type BotLimits, type LimitUse } from './client/describe-limits.ts';
 import type { LiveData } from './client/live.ts';
 import type { Html } from './html.ts';
+import type { Visit } from './pages.ts';
 
 /** The limits of a bot that are numbers, by name; amounts of money are texts in the spec. */
-export function limitsOf({ document }: BotDetail): BotLimits {
+function limitsOf({ document }: BotDetail): BotLimits {
   const { spec } = document as { readonly spec?: { readonly risk?: object } };
   const limits = Object.entries(spec?.risk ?? {}).flatMap(([name, value]) => {
     const isLimit = typeof value === 'number' || typeof value === 'string';
     return isLimit && Number.isFinite(Number(value)) ? [[name, Number(value)] as const] : [];
   });
   return Object.fromEntries(limits);
+}
+
+/** Names and titles of thresholds of the firm, by their names in the API. */
+const THRESHOLDS = {
+  max_order_value: ['threshold_order_value', 'firm: value of an order'],
+  max_gross_exposure: ['threshold_gross_exposure', 'firm: share of the gross exposure'],
+  max_daily_loss: ['threshold_daily_loss', 'firm: share of the loss of a day'],
+  max_messages_per_second: ['threshold_messages', 'firm: share of the messages per second'],
+} as const satisfies Partial<
+  Record<keyof NonNullable<Threshold['limits']>, readonly [string, string]>
+>;
+
+/** Limits of a bot, with its shares of the thresholds that apply to it; those of instruments are left out. */
+export async function readLimits(
+  { call }: Pick<Visit, 'call'>,
+  bot: BotDetail,
+  session: string,
+): Promise<BotLimits> {
+  const { thresholds } = await call<typeof listThresholds>('get', '/risk/thresholds', {
+    query: {},
+  });
+  const active = bot.active_deployments.find(({ task_id }) => task_id === session);
+  const target = active?.target === 'k8s' ? 'production' : 'paper';
+  const shares: Record<string, number> = {};
+  for (const { limits, sessions } of thresholds.filter((one) => appliesTo(one, bot))) {
+    for (const [name, [key]] of Object.entries(THRESHOLDS)) {
+      const limit = limits?.[name as keyof typeof THRESHOLDS];
+      if (limit === undefined) continue;
+      // An order counts as a whole; other thresholds are divided among sessions.
+      const share = name === 'max_order_value' ? limit : limit / Math.max(1, sessions[target]);
+      shares[key] = Math.min(shares[key] ?? Infinity, share);
+    }
+  }
+  return { ...limitsOf(bot), ...shares };
+}
+
+function appliesTo({ level, subject, currency }: Threshold, { document }: BotDetail): boolean {
+  const { spec } = document as {
+    readonly spec?: {
+      readonly universe?: { readonly currency?: string };
+      readonly attribution?: Readonly<Record<string, string>>;
+    };
+  };
+  if (currency !== spec?.universe?.currency || level === 'instrument') return false;
+  return level === 'firm' || spec.attribution?.[level] === subject;
 }
 
 /** Limits of a bot with how much of each the session uses, which `client/live.ts` updates. */
@@ -41,7 +88,11 @@ export function limitsSection({
 }
 
 /** Limits whose use is bad; the use of others is normal. */
-const LOSSES: ReadonlySet<string> = new Set(['max_daily_loss_pct', 'max_drawdown_pct']);
+const LOSSES: ReadonlySet<string> = new Set([
+  'max_daily_loss_pct',
+  'max_drawdown_pct',
+  'threshold_daily_loss',
+]);
 
 function limitRow({ name, used, limit }: LimitUse): Html {
   const format = (value: number): string =>
@@ -68,6 +119,7 @@ function limitRow({ name, used, limit }: LimitUse): Html {
 }
 
 function titleOf(name: string): string {
-  const { title } = RISK_LIMITS[name as LimitName] ?? { title: name.replaceAll('_', ' ') };
+  const ofFirm = Object.values(THRESHOLDS).find(([key]) => key === name)?.[1];
+  const title = ofFirm ?? RISK_LIMITS[name as LimitName]?.title ?? name.replaceAll('_', ' ');
   return title.slice(0, 1).toUpperCase() + title.slice(1);
 }

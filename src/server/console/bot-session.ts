@@ -9,7 +9,7 @@ import { RUN_FIGURES } from '../../base/run-figures.ts';
 import { describeSession } from './client/describe-session.ts';
 import { RANGES } from './client/follow-range.ts';
 import type { LiveData } from './client/live.ts';
-import { limitsOf, limitsSection } from './bot-limits.ts';
+import { limitsSection, readLimits } from './bot-limits.ts';
 import { barTime, botPath, endPath, figures, shortId, taskPath, universeOf } from './bot-parts.ts';
 import { tradesSection } from './bot-trades.ts';
 import type { Child, Html } from './html.ts';
@@ -65,7 +65,7 @@ export async function readSession(
     hasEnded: state.sessions[session] === undefined,
     state: newest.payload as unknown as PaperSession,
     closes: collectCloses(bars),
-    limits: limitsOf(bot),
+    limits: await readLimits(visit, bot, session),
     cash: opened?.equity ?? 0,
   };
 }

@@ -1,6 +1,9 @@
 import type { PaperSession } from '../../../api/bot-state.ts';
 
-/** Limits of a bot by the names in its spec; a limit that is off is absent. */
+/**
+ * Limits of a bot by the names in its spec, and its share of thresholds of the firm by names that begin
+ * with `threshold_`. A limit that is off is absent.
+ */
 export type BotLimits = Readonly<Record<string, number>>;
 
 /** How much of a limit a session uses. */
@@ -36,9 +39,25 @@ export function describeLimits(
     if (quantity !== undefined) return quantity - filled;
     return close > 0 ? Math.abs((weight * equity) / close - (positions[symbol] ?? 0)) : 0;
   };
+  const symbols = [...new Set([...Object.keys(positions), ...working.map(({ symbol }) => symbol)])];
+  const orderValue = (): number =>
+    most(working.map((one) => units(one) * (one.limit ?? one.stop ?? closeOf(one.symbol))));
+  // Each position counts as if its working orders of one side were filled.
+  const exposure = (symbol: string): number => {
+    const held = positions[symbol] ?? 0;
+    const ofSide = (side: 'buy' | 'sell'): number =>
+      working
+        .filter((one) => one.symbol === symbol && one.side === side)
+        .reduce((sum, one) => sum + units(one), 0);
+    return (
+      most([Math.abs(held + ofSide('buy')), Math.abs(held - ofSide('sell'))]) * closeOf(symbol)
+    );
+  };
   const used: Readonly<Record<string, () => number>> = {
-    max_order_value: () =>
-      most(working.map((one) => units(one) * (one.limit ?? one.stop ?? closeOf(one.symbol)))),
+    max_order_value: orderValue,
+    threshold_order_value: orderValue,
+    threshold_gross_exposure: () => symbols.reduce((sum, symbol) => sum + exposure(symbol), 0),
+    threshold_daily_loss: () => Math.max(0, start - equity),
     max_order_qty: () => most(working.map(units)),
     price_collar_bps: () =>
       most(
@@ -56,8 +75,7 @@ export function describeLimits(
       ),
     max_daily_loss_pct: () => share(start - equity, start),
     max_drawdown_pct: () => share(peak - equity, peak),
-    max_instruments: () =>
-      new Set([...Object.keys(positions), ...working.map(({ symbol }) => symbol)]).size,
+    max_instruments: () => symbols.length,
   };
   return Object.entries(limits).flatMap(([name, limit]) => {
     const measure = used[name];
