@@ -54,6 +54,19 @@ const Criterion = z
   })
   .openapi('ReportCriterion', { description: 'A criterion of Annex I of RTS 6.' });
 
+const Gap = z
+  .strictObject({
+    id: z.string(),
+    missing: z.string(),
+    articles: z.array(z.string()),
+    owner: Human.optional(),
+    due: Human.optional().describe('A date, such as `2026-12-31`.'),
+  })
+  .openapi('ReportGap', {
+    description:
+      'A fact that the records do not contain. Old frozen reports have neither `owner` nor `due`.',
+  });
+
 const FIELDS = { A: Figure, M: Draft, H: Human };
 
 /** Returns the schemas of fields by their origin. */
@@ -68,7 +81,7 @@ function section<N extends keyof typeof SECTION_FIELDS>(name: N) {
   return z.strictObject(fields(SECTION_FIELDS[name]));
 }
 
-const deficiency = {
+export const deficiency = {
   article: z.string().max(40).openapi({ example: '16(5)' }),
   finding: text(4000),
   severity: text(120),
@@ -87,13 +100,18 @@ const attestation = z
   })
   .nullable();
 
-const Report = z
+export const Report = z
   .strictObject({
     hash: sha256
       .nullable()
       .describe(
         'SHA-256 of the report without this field, in canonical JSON (RFC 8785); null for a draft.',
       ),
+    revision: z
+      .int()
+      .min(0)
+      .optional()
+      .describe('Only in a draft: number of the last save of answers, 0 before the first.'),
     schema: z.literal('rts6-validation/1'),
     status: z
       .enum(['draft', 'frozen', 'signed'])
@@ -134,9 +152,7 @@ const Report = z
       engine: z.string(),
       log: Figure,
       inputs_hash: sha256,
-      gaps: z.array(
-        z.strictObject({ id: z.string(), missing: z.string(), articles: z.array(z.string()) }),
-      ),
+      gaps: z.array(Gap),
     }),
     queries: z.record(z.string(), z.string()),
     house_numbers: z.record(z.string(), z.string()),
@@ -201,7 +217,7 @@ export const getValidationReport = defineRoute({
   operationId: 'getValidationReport',
   summary: 'Draft the validation report of a bot, or read a frozen one',
   description:
-    'Drafts the facts for the yearly self-assessment under Article 9 of RTS 6 (Commission Delegated Regulation (EU) 2017/589), as an annex to the report of the firm. It neither assesses nor signs anything. `generated_by.gaps` lists what the records do not contain. With `version`, it returns a frozen report.',
+    'Drafts the facts for the yearly self-assessment under Article 9 of RTS 6 (Commission Delegated Regulation (EU) 2017/589), as an annex to the report of the firm. It neither assesses nor signs anything. `generated_by.gaps` lists what the records do not contain. The draft contains the answers that people have saved. With `version`, it returns a frozen report.',
   request: {
     params: botPath,
     query: z
@@ -271,6 +287,13 @@ const words = z
   .max(20_000)
   .refine((value) => value.isWellFormed() && !/[^\P{Cc}\n\t]/u.test(value), 'must be plain text');
 
+export const HUMAN_DESCRIPTION =
+  'Values for fields marked H or M, by JSON pointer; list items are addressed by `id`, as in `/articles/15(3)/final`. Null clears a field.';
+
+export const human = z.record(z.string().max(300), words.nullable()).default({});
+
+export const deficiencies = z.array(z.strictObject(deficiency)).max(500).optional();
+
 const Freeze = z
   .strictObject({
     year: z.int().min(1970).max(9999).optional(),
@@ -280,17 +303,15 @@ const Freeze = z
       .nullable()
       .default(null)
       .describe('The newest version of the year; null if this is the first.'),
-    human: z
-      .record(z.string().max(300), words.nullable())
-      .default({})
-      .describe(
-        'Values for fields marked H or M, by JSON pointer; list items are addressed by `id`, as in `/articles/15(3)/final`. Null clears a field. Other fields keep the value of the previous version.',
-      ),
-    deficiencies: z
-      .array(z.strictObject(deficiency))
-      .max(500)
+    revision: z
+      .int()
+      .min(0)
       .optional()
-      .describe('The complete list; by default that of the previous version.'),
+      .describe('Revision of the draft that was read. Freezing fails if answers were saved since.'),
+    human: human.describe(
+      `${HUMAN_DESCRIPTION} Other fields keep their saved value, or that of the previous version.`,
+    ),
+    deficiencies: deficiencies.describe('The complete list; by default the saved one.'),
   })
   .openapi('FreezeReport');
 

@@ -96,3 +96,8 @@ export const ATTESTING_ROLES = [
   'internal_audit_9_3',
   'senior_management_9_3',
 ] as const;
+
+/** JSON pointer, in a request, to the value of a field with this path. */
+export function toAnswerPointer(place: string): string {
+  return `/human/${place.replaceAll('~', '~0').replaceAll('/', '~1')}`;
+}

@@ -1,6 +1,8 @@
 import { formatInstant } from '../api/http.ts';
+import * as drafts from '../api/validation-drafts.ts';
 import * as api from '../api/validation-reports.ts';
-import { deriveReport } from '../compliance/report/derive.ts';
+import { draftReport, saveAnswers, type DraftedReport } from '../compliance/report/draft.ts';
+import { composeFirmReport } from '../compliance/report/firm.ts';
 import {
   attestReport,
   freezeReport,
@@ -9,7 +11,6 @@ import {
   type FrozenReport,
 } from '../compliance/report/freeze.ts';
 import { renderReportPage } from '../compliance/report/render-validation-report.ts';
-import type { Report } from '../compliance/report/validation-report.ts';
 import { showHidden } from '../base/hidden-characters.ts';
 import { createOnce } from './idempotency.ts';
 import type { App, Services } from './services.ts';
@@ -18,18 +19,27 @@ export function addValidationReports(app: App, { tasks }: Services): void {
   app.openapi(api.getValidationReport, async (c) => {
     const { bot_ref } = c.req.valid('param');
     const { year, version, format } = c.req.valid('query');
-    const frozen =
+    const read =
       version === undefined
-        ? { report: await deriveReport(tasks, bot_ref, year), hash: null }
+        ? await draftReport(tasks, bot_ref, year)
         : await getFrozenReport(tasks.storage.read, bot_ref, version);
-    if (format === 'json') return c.json(serializeReport(frozen), 200);
-    const { source, policy } = renderReportPage(frozen.report, frozen.hash);
-    const { period, scope, number } = frozen.report;
+    if (format === 'json') return c.json(serializeReport(read), 200);
+    const { source, policy } = renderReportPage(read.report, 'hash' in read ? read.hash : null);
+    const { period, scope, number } = read.report;
     const name = [scope.bot_ref, period.year, number?.version ?? 'draft'].join('-');
     c.header('Content-Security-Policy', policy);
     c.header('Content-Disposition', `inline; filename="validation-report-${name}.html"`);
     return c.html(showHidden(source), 200);
   });
+  app.openapi(drafts.saveValidationAnswers, async (c) => {
+    const { bot_ref } = c.req.valid('param');
+    const { administrator_id } = c.get('caller')!;
+    const saved = await saveAnswers(tasks, administrator_id, bot_ref, c.req.valid('json'));
+    return c.json(serializeReport(saved), 200);
+  });
+  app.openapi(drafts.getFirmReport, async (c) =>
+    c.json(await composeFirmReport(tasks, c.req.valid('query').year), 200),
+  );
   app.openapi(api.listValidationReports, async (c) => {
     const { bot_ref } = c.req.valid('param');
     const found = await listFrozenVersions(tasks.storage.read, bot_ref);
@@ -59,12 +69,7 @@ export function addValidationReports(app: App, { tasks }: Services): void {
 }
 
 /** Returns the report itself, since it is already plain JSON; the types differ only in `readonly`. */
-function serializeReport({
-  report,
-  hash,
-}: {
-  readonly report: Report;
-  readonly hash: FrozenReport['hash'] | null;
-}): api.ValidationReport {
-  return { hash, ...report } as unknown as api.ValidationReport;
+function serializeReport(read: DraftedReport | FrozenReport): api.ValidationReport {
+  const { report, ...rest } = read;
+  return { hash: null, ...rest, ...report } as unknown as api.ValidationReport;
 }

@@ -967,4 +967,19 @@ export const MIGRATIONS: readonly Migration[] = [
       },
     ]),
   },
+  {
+    name: 'validation drafts',
+    statements: [
+      `create table validation_drafts (
+        bot_id text not null references bots (bot_id),
+        year bigint not null,
+        revision bigint not null check (revision > 0),
+        answers text not null,
+        standing text not null,
+        saved_at bigint not null,
+        saved_by text not null,
+        primary key (bot_id, year)
+      )`,
+    ],
+  },
 ];

@@ -55,6 +55,7 @@ export interface Tables {
   production_deployments: ProductionDeploymentsTable;
   runners: RunnersTable;
   validation_reports: ValidationReportsTable;
+  validation_drafts: ValidationDraftsTable;
   thresholds: ThresholdsTable;
   overrides: OverridesTable;
   chat_sessions: ChatSessionsTable;
@@ -760,6 +761,20 @@ export interface ValidationReportsTable {
   /** Canonical JSON (RFC 8785) of a `Report`. */
   document: string;
   frozen_at: number;
+}
+
+/** What people have entered into the validation report of a bot for a year. */
+export interface ValidationDraftsTable {
+  bot_id: string;
+  year: number;
+  /** From 1; each save and each freeze adds one. */
+  revision: number;
+  /** JSON of `Answers`. */
+  answers: string;
+  /** JSON of `Standing`, for the report over all bots. */
+  standing: string;
+  saved_at: number;
+  saved_by: string;
 }
 
 /** Rows are never changed: another text under the same name replaces the document. */

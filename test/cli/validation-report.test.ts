@@ -60,6 +60,23 @@ test('prints a draft with its gaps, and writes it as JSON or HTML', async () => 
   expect(await report('nobody')).toMatchObject({ code: 1 });
 });
 
+test('saves answers with owner and due date of a gap, which the report over all bots lists', async () => {
+  const fill = join(directory, 'save.json');
+  const gap = '/generated_by/gaps/no_drill';
+  const human = { [`${gap}/owner`]: 'Risk management', [`${gap}/due`]: '2027-01-31' };
+  await writeFile(fill, JSON.stringify({ human }));
+  const saved = await report('save', 'sma', '--fill', fill);
+  expect(saved).toMatchObject({ code: 0 });
+  expect(saved.stdout).toMatch(
+    /no halt drill in the period +12, 14\(4\) +Risk management +2027-01-31/,
+  );
+  await writeFile(fill, JSON.stringify({ human: { [`${gap}/owner`]: 'Desk' } }));
+  expect(await report('save', 'sma', '--revision', '0', '--fill', fill)).toMatchObject({ code: 6 });
+  const firm = await report('firm');
+  expect(firm.stdout).toMatch(/sma +draft /);
+  expect(firm.stdout).toMatch(/2027-01-31 +Risk management +sma +no halt drill in the period/);
+});
+
 test('freezes a report with answers, and attests it with a second factor per role', async () => {
   const fill = join(directory, 'fill.json');
   await writeFile(fill, JSON.stringify({ human: { '/kill/policy_ref': 'Policy 7' } }));

@@ -38,7 +38,10 @@ const HOUSE_NUMBERS = {
 
 /** Limited because each report reads the whole log of its bot. */
 const MOST_AT_ONCE = 2;
+const MOST_WAITING = 20;
 let atOnce = 0;
+/** Reports that wait for their turn, the first first. */
+const waiting: (() => void)[] = [];
 
 /**
  * Drafts the report of a bot for a calendar year, up to now if the year is not over. Stores nothing.
@@ -52,18 +55,27 @@ export async function deriveReport(
   ref: string,
   year: number | undefined,
 ): Promise<Report> {
-  if (atOnce >= MOST_AT_ONCE) {
-    throw new ServiceError('overloaded', `the server is already creating ${MOST_AT_ONCE} reports`, {
-      remedy: 'Try again in a few seconds.',
-      retryAfterSeconds: 5,
-    });
-  }
-  atOnce += 1;
+  await takeTurn();
   try {
     return composeReport(await readRecords(service, ref, year));
   } finally {
-    atOnce -= 1;
+    const next = waiting.shift();
+    if (next === undefined) atOnce -= 1;
+    else next();
   }
+}
+
+/** @throws ServiceError `overloaded` */
+async function takeTurn(): Promise<void> {
+  if (atOnce < MOST_AT_ONCE) {
+    atOnce += 1;
+    return;
+  }
+  if (waiting.length < MOST_WAITING) return new Promise((resolve) => waiting.push(resolve));
+  throw new ServiceError('overloaded', `the server is already creating ${MOST_WAITING} reports`, {
+    remedy: 'Try again in a few seconds.',
+    retryAfterSeconds: 5,
+  });
 }
 
 function composeReport(records: Records): Report {
@@ -92,7 +104,7 @@ function composeReport(records: Records): Report {
       engine: ENGINE_VERSION,
       log: figure('log.head', log, records.head),
       inputs_hash: '',
-      gaps,
+      gaps: gaps.map((gap) => ({ ...gap, owner: human(), due: human() })),
     },
     queries: QUERIES,
     house_numbers: HOUSE_NUMBERS,

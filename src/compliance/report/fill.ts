@@ -1,37 +1,47 @@
 import { ServiceError, type Problem } from '../../base/errors.ts';
-import { ASSESSMENTS } from '../../base/validation-report-fields.ts';
+import { ASSESSMENTS, toAnswerPointer } from '../../base/validation-report-fields.ts';
 import { article, ARTICLES, cite } from '../articles.ts';
+import type { Answers } from './answers.ts';
 import { fieldsIn } from './report-fields.ts';
 import type { Freezing, Human, Report } from './validation-report.ts';
 
 type Assessment = Report['articles'][number]['status'];
 
 /**
- * Fills a draft with the values of the previous version, except for fields that no longer exist, and with
- * the new values.
+ * Fills a draft with the values of the previous version and then with the saved answers, except for
+ * fields that no longer exist.
+ */
+export function fillKept(derived: Report, former: Report | undefined, answers: Answers): Report {
+  const report = structuredClone(derived);
+  const fields = new Map(fieldsOfPeople(report));
+  const earlier = fieldsOfPeople(former).filter(([, { value }]) => value !== null);
+  for (const [place, { value, by, at }] of [...earlier, ...Object.entries(answers.human)]) {
+    setField(fields.get(place) ?? {}, value, { by, at });
+  }
+  const deficiencies = answers.deficiencies?.items ?? former?.deficiencies ?? [];
+  return withStatuses({ ...report, deficiencies });
+}
+
+/**
+ * Enters the values of a request.
  *
  * @throws ServiceError `invalid_request` with a pointer for each value that cannot be entered.
  */
-export function fillReport(
-  derived: Report,
-  before: Report | undefined,
-  { human = {}, deficiencies }: Freezing,
-  { by, at }: Pick<Human, 'by' | 'at'>,
+export function enterAnswers(
+  before: Report,
+  { human = {}, deficiencies }: Pick<Freezing, 'human' | 'deficiencies'>,
+  author: Pick<Human, 'by' | 'at'>,
 ): Report {
-  const report = structuredClone(derived);
+  const report = structuredClone(before);
   const fields = new Map(fieldsOfPeople(report));
-  for (const [place, { value, by: who, at: when }] of fieldsOfPeople(before)) {
-    if (value !== null) Object.assign(fields.get(place) ?? {}, { value, by: who, at: when });
-  }
   const problems: Problem[] = [];
   const reject = (pointer: string, message: string) =>
     problems.push({ code: 'invalid_value', message, pointer });
   for (const [place, value] of Object.entries(human)) {
     const field = fields.get(place);
-    const pointer = `/human/${place.replaceAll('~', '~0').replaceAll('/', '~1')}`;
-    if (field === undefined) reject(pointer, 'is not a field that people can fill');
-    else if (!isAllowed(place, value)) reject(pointer, `must be one of ${ASSESSMENTS.join(', ')}`);
-    else Object.assign(field, value === null ? { value, by: null, at: null } : { value, by, at });
+    const fault = field === undefined ? 'is not a field that people can fill' : check(place, value);
+    if (fault !== undefined) reject(toAnswerPointer(place), fault);
+    else setField(field!, value, author);
   }
   for (const [i, { article: ref }] of (deficiencies ?? []).entries()) {
     if (ARTICLES.some((one) => cite(one) === ref)) continue;
@@ -44,15 +54,21 @@ export function fillReport(
       remedy: 'Use the paths of fields that the draft marks with H or M.',
     });
   }
-  return {
-    ...report,
-    articles: report.articles.map((row) => ({
-      ...row,
-      status: (row.final.value as Assessment | null) ?? 'not_assessed',
-    })),
-    deficiencies:
-      deficiencies?.map((one, i) => ({ id: `D${i + 1}`, ...one })) ?? before?.deficiencies ?? [],
-  };
+  const listed = deficiencies?.map((one, i) => ({ id: `D${i + 1}`, ...one }));
+  return withStatuses({ ...report, deficiencies: listed ?? report.deficiencies });
+}
+
+function setField(field: object, value: string | null, { by, at }: Pick<Human, 'by' | 'at'>): void {
+  Object.assign(field, value === null ? { value, by: null, at: null } : { value, by, at });
+}
+
+/** Takes the status of each paragraph from the assessment of a person. */
+function withStatuses(report: Report): Report {
+  const articles = report.articles.map((row) => ({
+    ...row,
+    status: (row.final.value as Assessment | null) ?? 'not_assessed',
+  }));
+  return { ...report, articles };
 }
 
 function fieldsOfPeople(report: Report | undefined) {
@@ -61,7 +77,20 @@ function fieldsOfPeople(report: Report | undefined) {
   );
 }
 
-function isAllowed(place: string, value: string | null): boolean {
-  const isAssessment = /^\/articles\/[^/]+\/final$/.test(place);
-  return value === null || !isAssessment || (ASSESSMENTS as readonly string[]).includes(value);
+/** Returns what is wrong with a value. */
+function check(place: string, value: string | null): string | undefined {
+  if (value === null) return undefined;
+  if (/^\/articles\/[^/]+\/final$/.test(place)) {
+    const isKnown = (ASSESSMENTS as readonly string[]).includes(value);
+    return isKnown ? undefined : `must be one of ${ASSESSMENTS.join(', ')}`;
+  }
+  if (/^\/generated_by\/gaps\/.+\/due$/.test(place)) {
+    return isDate(value) ? undefined : 'must be a date such as 2026-12-31';
+  }
+  return undefined;
+}
+
+function isDate(value: string): boolean {
+  const time = /^\d{4}-\d{2}-\d{2}$/.test(value) ? Date.parse(value) : Number.NaN;
+  return !Number.isNaN(time) && new Date(time).toISOString().startsWith(value);
 }

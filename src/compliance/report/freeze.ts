@@ -7,8 +7,11 @@ import { consumeStepUp } from '../../identity/step-up.ts';
 import type { Db, ValidationReportsTable } from '../../storage/tables.ts';
 import { digest } from '../evidence-digest.ts';
 import { deriveReport } from './derive.ts';
-import { fillReport } from './fill.ts';
-import { formatInstant } from './period.ts';
+import { readDraft } from './answers.ts';
+import { readAuthor, type Author } from './author.ts';
+import { readFilled, storeAnswers } from './draft.ts';
+import { enterAnswers } from './fill.ts';
+import { findNewest, getRow, selectVersions } from './frozen-rows.ts';
 import type { ReportService } from './records.ts';
 import { withHashes } from './report-fields.ts';
 import type { Attesting, Freezing, Report } from './validation-report.ts';
@@ -26,7 +29,7 @@ const ATTEST_ACTION = 'bots.validation_report.attest';
  * Drafts the report again, fills in the values of people, and stores it as the next version.
  *
  * @throws ServiceError `not_found`; `invalid_request`; `overloaded`; `conflict` with the reason
- * `superseded` if another version of the year is the newest.
+ * `superseded` if another version of the year is the newest, or `edited` if the answers have another revision.
  */
 export async function freezeReport(
   service: ReportService,
@@ -40,11 +43,17 @@ export async function freezeReport(
     const author = await readAuthor(tx, service.clock(), administrator_id);
     const before = await findNewest(tx, scope.bot_id, period.year);
     requireNewest(before, request.supersedes ?? null);
-    const former = before && (JSON.parse(before.document) as Report);
-    const filled = fillReport(derived, former, request, author);
+    const { report: draft, saved } = await readFilled(tx, derived);
+    requireRevision(saved.revision, request.revision);
+    const filled = enterAnswers(draft, request, author);
     const report = withHashes({ ...filled, status: 'frozen' });
     const details = { filled: Object.keys(request.human ?? {}).length };
-    return storeVersion(tx, report, before, author, 'bots.validation_report.freeze', details);
+    const action = 'bots.validation_report.freeze';
+    const stored = await storeVersion(tx, report, before, author, action, details);
+    const { version } = stored.report.number!;
+    const frozen = { version, status: 'frozen', revision: saved.revision + 1 } as const;
+    await storeAnswers(tx, saved, request, report, author, frozen);
+    return stored;
   });
 }
 
@@ -82,7 +91,9 @@ export async function attestReport(
       ? { status: 'signed' as const, signed_with_open: listOpenItems(report) }
       : { status: 'frozen' as const };
     const attested = { ...report, ...signed, attestations };
-    return storeVersion(tx, attested, row, author, ATTEST_ACTION, { role });
+    const stored = await storeVersion(tx, attested, row, author, ATTEST_ACTION, { role });
+    await noteAttested(tx, row, stored.report);
+    return stored;
   });
 }
 
@@ -90,6 +101,24 @@ export async function attestReport(
 export async function getFrozenReport(db: Db, ref: string, version: number): Promise<FrozenReport> {
   const { document, hash } = await getRow(db, ref, version);
   return { report: JSON.parse(document) as Report, hash };
+}
+
+/** Records the newest version and its status with the saved answers, which stay as they are. */
+async function noteAttested(
+  tx: Db,
+  { bot_id, year }: ValidationReportsTable,
+  { number, status }: Report,
+): Promise<void> {
+  const { standing } = await readDraft(tx, bot_id, year);
+  // Without saved answers, the report over all bots reads the frozen version.
+  if (standing === null || standing.frozen === null) return;
+  const frozen = { ...standing.frozen, version: number!.version, status };
+  await tx
+    .updateTable('validation_drafts')
+    .set({ standing: JSON.stringify({ ...standing, frozen }) })
+    .where('bot_id', '=', bot_id)
+    .where('year', '=', year)
+    .execute();
 }
 
 /** Lists all versions of a bot, newest first. @throws ServiceError `not_found` for the bot. */
@@ -137,41 +166,6 @@ async function storeVersion(
   return { report, hash };
 }
 
-type Author = Awaited<ReturnType<typeof readAuthor>>;
-
-/** Reads how a report and the audit log name an administrator who acts at a time (ms since epoch). */
-async function readAuthor(tx: Db, now: number, administrator_id: string) {
-  const { name } = await tx
-    .selectFrom('administrators')
-    .select('name')
-    .where('administrator_id', '=', administrator_id)
-    .executeTakeFirstOrThrow();
-  const actor = `administrator:${administrator_id}` as const;
-  return { now, at: formatInstant(now), name, actor, by: `${name} (${actor})` };
-}
-
-function selectVersions(db: Db, bot_id: string) {
-  return db
-    .selectFrom('validation_reports')
-    .selectAll()
-    .where('bot_id', '=', bot_id)
-    .orderBy('version', 'desc');
-}
-
-async function getRow(db: Db, ref: string, version: number): Promise<ValidationReportsTable> {
-  const all = selectVersions(db, await getBotId(db, ref));
-  const row = await all.where('version', '=', version).executeTakeFirst();
-  if (row !== undefined) return row;
-  const message = `bot ${ref} has no validation report with version ${version}`;
-  throw new ServiceError('not_found', message, {
-    remedy: `List the versions with \`service-local bots validation-report list ${ref}\`.`,
-  });
-}
-
-async function findNewest(db: Db, bot_id: string, year: number) {
-  return selectVersions(db, bot_id).where('year', '=', year).limit(1).executeTakeFirst();
-}
-
 function requireNewest(newest: ValidationReportsTable | undefined, expected: number | null): void {
   const version = newest?.version ?? null;
   if (version === expected) return;
@@ -185,6 +179,14 @@ function requireNewest(newest: ValidationReportsTable | undefined, expected: num
       version === null
         ? 'Freeze the first version without `--supersedes` (`supersedes` in the request).'
         : `Read version ${version}, then pass \`--supersedes ${version}\` to freeze or \`--version ${version}\` to attest.`,
+  });
+}
+
+function requireRevision(newest: number, expected: number | undefined): void {
+  if (expected === undefined || expected === newest) return;
+  throw new ServiceError('conflict', `the saved answers have revision ${newest}, not ${expected}`, {
+    reason: 'edited',
+    remedy: 'Read the draft again, then freeze it with its revision.',
   });
 }
 

@@ -27,6 +27,8 @@ export const PAGE_SECTIONS: readonly PageSection[] = [
           Gap: ({ id }) => renderCode(id),
           'What is missing': ({ missing }) => missing,
           Paragraphs: ({ articles }) => articles.join(', '),
+          Owner: ({ owner }) => owner?.value ?? 'none',
+          Due: ({ due }) => due?.value ?? 'no date',
         },
       ),
   },

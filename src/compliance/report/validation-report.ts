@@ -1,4 +1,5 @@
 /** The JSON of a validation report, as the schema in `api` describes it. Times are RFC 3339 in UTC. */
+import type { SaveRequest } from '../../api/validation-drafts.ts';
 import type {
   AttestRequest,
   FreezeRequest,
@@ -7,7 +8,7 @@ import type {
 
 type DeepReadonly<T> = T extends object ? { readonly [N in keyof T]: DeepReadonly<T[N]> } : T;
 
-export type Report = DeepReadonly<Omit<ValidationReport, 'hash'>>;
+export type Report = DeepReadonly<Omit<ValidationReport, 'hash' | 'revision'>>;
 
 /** A value read from the records; running its query again gives a value with the same hash. */
 export type Figure = Report['scope']['fleet'];
@@ -26,4 +27,5 @@ export type VersionChange = Report['changes'][number];
 export type Incident = Report['incidents'][number];
 
 export type Freezing = Partial<DeepReadonly<FreezeRequest>>;
+export type Saving = Partial<DeepReadonly<SaveRequest>>;
 export type Attesting = AttestRequest;

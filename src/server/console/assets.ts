@@ -43,6 +43,7 @@ import { theme } from './client/theme.ts';
 import { toasts } from './client/toasts.ts';
 import { timeline } from './client/timeline.ts';
 import { STYLE } from './style.ts';
+import { STYLE_OF_ASSESSMENT } from './style-assessment.ts';
 import { STYLE_OF_BOTS } from './style-bots.ts';
 import { STYLE_OF_CHAT } from './style-chat.ts';
 import { STYLE_OF_EDITOR } from './style-editor.ts';
@@ -108,7 +109,7 @@ function vendorScript(
 export const STYLE_SHEET = asset(
   'style.css',
   'text/css; charset=utf-8',
-  `:root {${CHART_COLORS}}\n${CHART_CSS}\n${STYLE}${STYLE_OF_BOTS}${STYLE_OF_CHAT}${STYLE_OF_EDITOR}`,
+  `:root {${CHART_COLORS}}\n${CHART_CSS}\n${STYLE}${STYLE_OF_BOTS}${STYLE_OF_CHAT}${STYLE_OF_EDITOR}${STYLE_OF_ASSESSMENT}`,
 );
 export const THEME = script('theme', theme);
 export const FORMS = script('forms', announce, forms);

@@ -11,12 +11,14 @@ const TABS = [
   { title: 'Runs', page: 'runs' },
   { title: 'Versions', page: 'versions' },
   { title: 'Edit', page: 'edit' },
+  { title: 'RTS 6', page: 'rts6' },
   { title: 'Chat', page: 'chat' },
 ] as const;
 
 /** Tabs that only bots of one kind have. */
 const KIND_OF_TAB: Readonly<Record<string, BotDetail['kind']>> = {
   trades: 'trading',
+  rts6: 'trading',
   chat: 'research',
 };
 
@@ -41,10 +43,7 @@ export function botFrame(bot: BotDetail, page: (typeof TABS)[number]['page'], bo
         <a class="button" href="${botPath(slug, 'analyses')}">Search…</a>
         ${
           kind === 'trading' &&
-          html`<a class="button" href="${botPath(slug, 'paper')}">Paper session…</a>
-            <a class="button" href="/bots/${slug}/risk/validation-report?format=html"
-              >RTS 6 report</a
-            >`
+          html`<a class="button" href="${botPath(slug, 'paper')}">Paper session…</a>`
         }
         <a class="button danger" href="${botPath(slug, 'halt')}">Halt this bot</a>
       </div>

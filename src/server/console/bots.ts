@@ -1,5 +1,6 @@
 import { html } from 'hono/html';
 import type { BotListItem, listBots } from '../../api/bots.ts';
+import { FIRM_PATH } from './assessment/firm-page.ts';
 import { addBotPage } from './bot.ts';
 import { addBotEdit } from './bot-edit.ts';
 import { addBotEvents } from './bot-events.ts';
@@ -52,7 +53,10 @@ async function showBots({ call, query }: Visit): Promise<Content> {
   const isFiltered = filter.q !== undefined || filter.status !== undefined;
   return {
     title: 'Bots',
-    body: html`<p class="actions"><a class="button main" href="${NEW_BOT_PATH}">New bot</a></p>
+    body: html`<p class="actions">
+        <a class="button main" href="${NEW_BOT_PATH}">New bot</a>
+        <a class="button" href="${FIRM_PATH}">RTS 6 of all bots</a>
+      </p>
       ${
         (items.length > 0 || isFiltered) &&
         html`<form method="get" action="${BOTS_PATH}" class="filter" role="search">

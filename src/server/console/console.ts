@@ -6,6 +6,7 @@ import { ServiceError } from '../../base/errors.ts';
 import type { App, Services } from '../services.ts';
 import { addAccountPages } from './account.ts';
 import { assetAt, ASSETS_PATH } from './assets.ts';
+import { addAssessments } from './assessment/assessment.ts';
 import { addAuditPages } from './audit.ts';
 import { addBotPages } from './bots.ts';
 import { addAnalyses } from './bot-analyses.ts';
@@ -39,6 +40,7 @@ const AREAS: readonly ((pages: Pages, services: Services) => void)[] = [
   addAuditPages,
   addHaltPages,
   addBotPages,
+  addAssessments,
   addAnalyses,
   // Before the pages of tasks, whose path would match, too.
   addComparison,

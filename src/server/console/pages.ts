@@ -28,6 +28,7 @@ export interface Visit {
 export interface Form {
   readonly get: (name: string) => string;
   readonly all: (name: string) => readonly string[];
+  readonly names: readonly string[];
 }
 
 /** Redirects after a form has succeeded, with a message for the next page. */
@@ -144,7 +145,11 @@ export async function readForm(c: Context<AppEnv>): Promise<Form> {
     throw new ServiceError('unsupported_media_type', 'the body is not a form');
   }
   const fields = new URLSearchParams(await c.req.text());
-  return { get: (name) => fields.get(name) ?? '', all: (name) => fields.getAll(name) };
+  return {
+    get: (name) => fields.get(name) ?? '',
+    all: (name) => fields.getAll(name),
+    names: [...new Set(fields.keys())],
+  };
 }
 
 /** @throws ServiceError `unsupported_media_type`, `invalid_request` */

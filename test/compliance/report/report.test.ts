@@ -375,9 +375,11 @@ describe('the page of a validation report', () => {
 
 test('the console pages of a bot link to its draft and frozen validation reports', async () => {
   const { visitor } = await newSignedIn(server);
-  const { text } = await visitor.open('/console/bots/sma');
+  const { text } = await visitor.open('/console/bots/sma/rts6');
   const [, link] = /href="([^"]*)"[^>]*>RTS 6 report</.exec(text)!;
-  const report = await visitor.open(link!, { 'sec-fetch-site': 'same-origin' });
+  const report = await visitor.open(link!.replaceAll('&amp;', '&'), {
+    'sec-fetch-site': 'same-origin',
+  });
   expect(report).toMatchObject({ status: 200, text: expect.stringContaining('Draft: not frozen') });
 
   const versions = async () => (await visitor.open('/console/bots/sma/versions')).text;

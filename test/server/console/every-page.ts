@@ -227,6 +227,11 @@ export function pathsOf(filled: Filled): Readonly<Record<string, readonly string
     '/console/bots/:bot_ref/trades': ['/console/bots/breakout/trades'],
     '/console/bots/:bot_ref/versions': [`${bot}/versions?from=1&to=2`],
     '/console/bots/:bot_ref/analyses': [`${bot}/analyses`],
+    '/console/bots/:bot_ref/rts6': [`${bot}/rts6`],
+    '/console/bots/:bot_ref/rts6/:section': [`${bot}/rts6/pre-trade`, `${bot}/rts6/nature`],
+    '/console/bots/:bot_ref/rts6/gaps': [`${bot}/rts6/gaps`],
+    '/console/bots/:bot_ref/rts6/deficiencies': [`${bot}/rts6/deficiencies`],
+    '/console/rts6': ['/console/rts6'],
     '/console/bots/:bot_ref/halt': [`${bot}/halt`],
     '/console/bots/:bot_ref/chat': [
       '/console/bots/talk/chat',

@@ -2,7 +2,7 @@
 
 import { announce } from './announce.ts';
 
-/** Runs on every page: focuses its message, prevents double submission and enables copy buttons. */
+/** Runs on every page: focuses its message, prevents double submission, enables buttons that copy or print. */
 export function forms(): void {
   // Screen readers read the message about the last action first.
   document.querySelector<HTMLElement>('[data-message]')?.focus();
@@ -19,6 +19,10 @@ export function forms(): void {
   });
   for (const button of document.querySelectorAll<HTMLButtonElement>('button[data-copy]')) {
     button.hidden = false;
+  }
+  for (const button of document.querySelectorAll<HTMLButtonElement>('button[data-print]')) {
+    button.hidden = false;
+    button.addEventListener('click', () => print());
   }
   // Scripts of pages may add such buttons.
   document.addEventListener('click', ({ target }) => {

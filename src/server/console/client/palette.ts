@@ -20,6 +20,7 @@ export function palette(): void {
     { title: 'Halts', path: '/console/halts', note: 'Page', key: 'h' },
     { title: 'Audit', path: '/console/audit', note: 'Page', key: 'a' },
     { title: 'Account', path: '/console/account', note: 'Page', key: 'c' },
+    { title: 'RTS 6 of all bots', path: '/console/rts6', note: 'Page', key: 'r' },
     { title: 'Halt all bots', path: '/console/halt-all', note: 'Action' },
   ];
   /** Tabs and actions of the bot on this page. */
