@@ -7,7 +7,7 @@ import type { TrialBatch, TrialRunner } from '../search/trial-runner.ts';
 import { TrialResults } from '../search/trial-results.ts';
 import type { TrialSource } from '../search/trial-source.ts';
 import type { TrialResult, TrialSetup } from '../search/trial.ts';
-import { untilAborted } from './until-aborted.ts';
+import { untilAborted } from '../../base/until-aborted.ts';
 
 export interface PermutationOptions {
   readonly permutations: number;

@@ -8,7 +8,7 @@ import type { CountTrials } from '../search/saved-trials.ts';
 import type { TrialRunner } from '../search/trial-runner.ts';
 import type { Trial } from '../search/trial.ts';
 import type { Variant } from './robustness-figures.ts';
-import { untilAborted } from './until-aborted.ts';
+import { untilAborted } from '../../base/until-aborted.ts';
 
 /** A run with one change, before it runs. Its job differs from the search in params, config or bars. */
 export interface PlannedVariant<Name extends string> {
