@@ -1,3 +1,4 @@
+import { TASK_STATUSES } from '../base/task-statuses.ts';
 import { z } from '@hono/zod-openapi';
 import { analysis } from './analysis-fields.ts';
 import {
@@ -29,7 +30,7 @@ export const TASK_KINDS = [
 ] as const;
 const ANY_KIND = TASK_KINDS.join('|');
 
-const TaskStatus = z.enum(['queued', 'running', 'success', 'failed', 'canceled']);
+const TaskStatus = z.enum(TASK_STATUSES);
 
 export const changes = {
   from: z.string().optional().describe('First day used, for example 2020-01-31.'),

@@ -29,14 +29,6 @@ export const TASK_ORDERS = [
   'max_drawdown',
 ] as const satisfies readonly TaskOrder[];
 
-export const TASK_STATUSES = [
-  'queued',
-  'running',
-  'success',
-  'failed',
-  'canceled',
-] as const satisfies readonly Task['status'][];
-
 export const TASK_COLUMNS: Columns<Task> = {
   task: ({ task_id }) => task_id,
   kind: ({ kind }) => kind,

@@ -1,3 +1,4 @@
+import { TASK_STATUSES } from '../base/task-statuses.ts';
 import { z } from 'zod';
 import { TRADE_COLUMNS } from '../backtest/run-tables.ts';
 import { ServiceError } from '../base/errors.ts';
@@ -93,7 +94,7 @@ export const READING_TOOLS: readonly Tool[] = [
     bot: 'optional',
     reaches: ['GET /tasks'],
     input: z.strictObject({
-      status: z.enum(['queued', 'running', 'success', 'failed', 'canceled']).optional(),
+      status: z.enum(TASK_STATUSES).optional(),
       limit: limit(100, 20),
     }),
     async run({ ask, bot, args, signal }) {

@@ -165,7 +165,7 @@ describe('the trades of a session', () => {
     });
     expect(answer.headers.get('content-type')).toContain('text/csv');
     const lines = (await answer.text()).trim().split('\n');
-    expect(lines[0]).toMatch(/^id,symbol,side,status,/);
+    expect(lines[0]).toMatch(/^id,symbol,side,entry_time,exit_time,quantity,/);
     expect(lines.slice(1).map((line) => Number(line.split(',')[0]))).toEqual(
       gains.items.map(({ id }) => id),
     );

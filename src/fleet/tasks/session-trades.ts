@@ -1,5 +1,6 @@
 /** Lists of the round trips of a trading session. */
 import { csvCell } from '../../backtest/result-csv.ts';
+import { TRADE_COLUMNS } from '../../backtest/run-tables.ts';
 import { isoTime } from '../../base/iso-time.ts';
 import type { Db } from '../../storage/tables.ts';
 import { readPage, type Page, type PageRequest } from '../../storage/paging.ts';
@@ -53,23 +54,11 @@ export async function listSessionTrades(
   return { ...page, run_id: task_id, count: all.length, pnl };
 }
 
-const COLUMNS = [
-  'id',
-  'symbol',
-  'side',
-  'status',
-  'entry_time',
-  'exit_time',
-  'quantity',
-  'entry_price',
-  'exit_price',
-  'pnl',
-  'return',
-  'fees',
-] as const satisfies readonly (keyof SessionTrade)[];
+/** Sessions do not count the bars of a trade. */
+const COLUMNS = TRADE_COLUMNS.filter((column) => column !== 'bars');
 
 /**
- * Writes the trades that match as CSV, with the columns of `trades.csv` of a run.
+ * Writes the trades that match as CSV, with the columns of `trades.csv` of a run but `bars`.
  *
  * @throws ServiceError `not_found` for the bot or the session.
  */

@@ -1,3 +1,4 @@
+import { TASK_STATUSES } from '../../base/task-statuses.ts';
 import { ServiceError } from '../../base/errors.ts';
 import { formatActor, formatCountOf } from '../../base/format.ts';
 import { formatFigure, readFigure } from '../../base/format-figure.ts';
@@ -194,12 +195,10 @@ function stateTask(task: Task): string {
   return `${kind} ${task_id} of version ${version}${values}: ${status}, requested ${created_at} by ${formatActor(created_by, created_by_name)}`;
 }
 
-const STATUSES = ['queued', 'running', 'success', 'failed', 'canceled'];
-
 async function countRuns(facts: Facts): Promise<Reply> {
   const all = await tasksOf(facts);
   const counted = await Promise.all(
-    STATUSES.map(async (status) => cite(await tasksOf(facts, { status }), '/items', status)),
+    TASK_STATUSES.map(async (status) => cite(await tasksOf(facts, { status }), '/items', status)),
   );
   const total = cite(all, '/items', 'runs');
   const by = counted

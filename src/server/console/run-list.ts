@@ -1,4 +1,5 @@
 /** The table of tasks, for all bots or one bot: filter, sort, selection of runs to compare. */
+import { TASK_STATUSES } from '../../base/task-statuses.ts';
 import { html } from 'hono/html';
 import {
   TASK_KINDS,
@@ -28,13 +29,6 @@ import { emptyState, field, pager, table, time, type Column } from './parts.ts';
 import type { Visit } from './pages.ts';
 
 const PAGE = 50;
-const STATUSES = [
-  'queued',
-  'running',
-  'success',
-  'failed',
-  'canceled',
-] as const satisfies readonly Task['status'][];
 const COMPARABLE: ReadonlySet<Task['kind']> = new Set(['backtest', 'paper']);
 const COMPARE_FORM = 'compare';
 
@@ -100,7 +94,7 @@ function readQuery({ query }: Visit): Query {
   return {
     bot: query('bot'),
     kind: one(TASK_KINDS, 'kind'),
-    status: one(STATUSES, 'status'),
+    status: one(TASK_STATUSES, 'status'),
     since: dayOf(query('since')),
     until: dayOf(query('until')),
     sort: one(TASK_ORDERS, 'sort'),
@@ -127,7 +121,7 @@ function filterForm(
 ): Html {
   return html`<form method="get" action="${path}" class="filter" role="search">
     ${hasBots && field('Bot', 'bot', { type: 'search', value: bot ?? '', maxlength: 128, placeholder: 'slug or id', autocapitalize: 'none' })}
-    ${select('Kind', 'kind', TASK_KINDS, kind)} ${select('Status', 'status', STATUSES, of)}
+    ${select('Kind', 'kind', TASK_KINDS, kind)} ${select('Status', 'status', TASK_STATUSES, of)}
     ${field('From', 'since', { type: 'date', value: since ?? '' })}
     ${field('To', 'until', { type: 'date', value: until ?? '' })}
     ${sort && html`<input type="hidden" name="sort" value="${sort}" />`}

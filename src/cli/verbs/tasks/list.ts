@@ -1,6 +1,7 @@
 import type { listTasks } from '../../../api/tasks.ts';
 import { listAnswer } from '../../list-answer.ts';
-import { TASK_COLUMNS, TASK_ORDERS, TASK_STATUSES } from '../../tasks.ts';
+import { TASK_STATUSES } from '../../../base/task-statuses.ts';
+import { TASK_COLUMNS, TASK_ORDERS } from '../../tasks.ts';
 import { defineServerVerb } from '../../server-verb.ts';
 
 export const verb = defineServerVerb({
