@@ -55,6 +55,11 @@ const Comparison = z
       .array(z.strictObject({ name: z.string(), session: value, fork: value }))
       .readonly()
       .describe('All parameters of the strategy.'),
+    simulates_fills: z
+      .boolean()
+      .describe(
+        'Whether the session traded at an exchange. The fills of the fork after the change are then simulated from the bars.',
+      ),
     steps: z
       .strictObject({ before: z.int(), after: z.int() })
       .describe('Number of bar times before and after the change.'),
@@ -100,9 +105,9 @@ export const forkBot = defineRoute({
   method: 'post',
   path: '/bots/{bot_ref}/fork',
   operationId: 'forkBot',
-  summary: 'Run a paper session again with other parameters after an event',
+  summary: 'Run a session again with other parameters after an event',
   description:
-    'Runs the session again over its recorded bars, with its own parameters and with others after the bars up to `at_seq`, and compares both. The account and the working orders at the change are those of the session. Nothing is changed or recorded.',
+    'Runs the session again over its recorded bars, with its own parameters and with others after the bars up to `at_seq`, and compares both. The account and the working orders at the change are those of the session. Fills after the change are simulated from the bars. Nothing is changed or recorded.',
   request: {
     params: botPath,
     body: jsonBody(ForkRequest, {

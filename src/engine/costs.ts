@@ -46,7 +46,7 @@ export function affordableQuantity(
 /** `reference` with the slippage of an order. Orders with a limit wait for their price and do not slip. */
 export function slippedPrice(
   model: SlippageModel,
-  { type, side }: Readonly<Order>,
+  { type, side }: Pick<Order, 'type' | 'side'>,
   reference: number,
   quantity: number,
   barVolume: number,

@@ -152,7 +152,7 @@ test.runIf(isAtLength)(
     const within = await bots(['paper', 'start', 'held', '--speed', 'max', '--from', '2000-10-01']);
     expect(within).toMatchObject({
       code: 3,
-      stderr: expect.stringContaining('has no bars before'),
+      stderr: expect.stringContaining('leaves SPX no bars'),
     });
     const env = { ...server.env, SERVICE_LOCAL_TOKEN: token };
     const { stdout } = await inProcess(['runs', 'trials', '--server', '--json'], { env });
@@ -203,10 +203,6 @@ test.runIf(isAtLength)('forks that are impossible are rejected with the reason',
     code: 4,
   });
 
-  const one = `task_id = '${run_id}'`;
-  await world.database.execute(`update tasks set kind = 'production' where ${one}`);
-  await failed(6, 'whose fills cannot be repeated', '--at', at, '--run', run_id, ...fast);
-  await world.database.execute(`update tasks set kind = 'paper' where ${one}`);
   await world.database.execute(
     `update bot_events set payload = payload || ' ' where run_id = '${run_id}' and kind = 'order.submitted'`,
   );

@@ -1,5 +1,8 @@
 import type { Order } from '../orders/order.ts';
 
+/** The parts of an order that decide its price. */
+export type PricedOrder = Pick<Order, 'type' | 'side' | 'limit' | 'stop' | 'triggered'>;
+
 /** Prices of one bar. */
 export interface BarPrices {
   readonly open: number;
@@ -15,7 +18,7 @@ export interface BarPrices {
  * - a stop order: the open, if that is the stop or beyond it, so a gap fills beyond the stop;
  * - a stop-limit order, once triggered: as a limit order.
  */
-export function priceAtOpen(order: Readonly<Order>, open: number): number {
+export function priceAtOpen(order: PricedOrder, open: number): number {
   switch (order.type) {
     case 'market':
       return open;
@@ -32,7 +35,7 @@ export function priceAtOpen(order: Readonly<Order>, open: number): number {
 }
 
 /** Whether the order waits for its stop; a stop order counts as one after its trigger, too. */
-export function isStop(order: Readonly<Order>): boolean {
+export function isStop(order: PricedOrder): boolean {
   return (
     order.type === 'stop' ||
     order.type === 'trailing_stop' ||
@@ -41,7 +44,7 @@ export function isStop(order: Readonly<Order>): boolean {
 }
 
 /** Whether a straight move of the price from `from` to `to` touches the stop, both ends included. */
-export function reachesStop(order: Readonly<Order>, from: number, to: number): boolean {
+export function reachesStop(order: PricedOrder, from: number, to: number): boolean {
   return order.side === 'buy' ? Math.max(from, to) >= order.stop : Math.min(from, to) <= order.stop;
 }
 
@@ -51,7 +54,7 @@ export function reachesStop(order: Readonly<Order>, from: number, to: number): b
  * met at `from` fills there. A stop needs a touch. A limit needs a price beyond it, because at the
  * limit itself, orders ahead in the queue may take all that is offered.
  */
-export function priceOnMove(order: Readonly<Order>, from: number, to: number): number {
+export function priceOnMove(order: PricedOrder, from: number, to: number): number {
   if (isStop(order)) {
     if (reachesStop(order, from, from)) return from;
     return reachesStop(order, from, to) ? order.stop : Number.NaN;
@@ -60,11 +63,11 @@ export function priceOnMove(order: Readonly<Order>, from: number, to: number): n
   return isBeyondLimit(order, to) ? order.limit : Number.NaN;
 }
 
-export function isBeyondLimit(order: Readonly<Order>, price: number): boolean {
+export function isBeyondLimit(order: PricedOrder, price: number): boolean {
   return order.side === 'buy' ? price < order.limit : price > order.limit;
 }
 
-function isAtLimit(order: Readonly<Order>, price: number): boolean {
+function isAtLimit(order: PricedOrder, price: number): boolean {
   return price === order.limit || isBeyondLimit(order, price);
 }
 
@@ -74,11 +77,7 @@ function isAtLimit(order: Readonly<Order>, price: number): boolean {
  *
  * @param from price at which the order began to work in the bar: the open, or the fill of its entry
  */
-export function priceWithinBar(
-  order: Readonly<Order>,
-  from: number,
-  { high, low }: BarPrices,
-): number {
+export function priceWithinBar(order: PricedOrder, from: number, { high, low }: BarPrices): number {
   const waitsForRise = isStop(order) === (order.side === 'buy');
   return priceOnMove(order, from, waitsForRise ? high : low);
 }

@@ -1,13 +1,13 @@
 import { ServiceError } from '../../base/errors.ts';
 import { stateHash, type SessionState } from '../../events/session-state.ts';
 import type { BotEventsTable } from '../../storage/tables.ts';
-import { isSupervisionInput } from './recording.ts';
+import { INPUT_KINDS, type SessionInput } from '../../trading/session-events.ts';
 
 /** Where a fork leaves a session: after everything that follows the last bars up to an event. */
 export interface ForkPoint {
   /** Time of these bars, ms since epoch. */
   readonly time: number;
-  /** Number of inputs of the session up to the fork: bar steps and supervision. */
+  /** Number of inputs of the session up to the fork, without the bars before its first step. */
   readonly inputs: number;
   /** Newest recorded state up to the fork; undefined if none was recorded. */
   readonly state: RecordedState | undefined;
@@ -66,13 +66,18 @@ export class ForkPointFinder {
       }
       if (seq <= this.#at) this.#time = occurred_at;
       this.#inputs += 1;
-    } else if (isSupervisionInput(kind)) {
+    } else if (isStepInput(kind)) {
       this.#inputs += 1;
     } else if (kind === 'session.state') {
       const { deployment_id: _, ...state } = JSON.parse(payload) as Recorded;
       this.#state = { seq, hash: stateHash(state), inputs: this.#inputs };
     }
   }
+}
+
+/** Whether an event records an input other than the bars before the first step. */
+export function isStepInput(kind: string): kind is SessionInput['kind'] {
+  return kind !== 'data.warm_up' && (INPUT_KINDS as readonly string[]).includes(kind);
 }
 
 type Recorded = SessionState & { readonly deployment_id?: string };

@@ -4,16 +4,16 @@ import { compareFork, type ForkComparison } from '../../backtest/compare/compare
 import { ServiceError } from '../../base/errors.ts';
 import { engineConfig } from '../../bots/spec.ts';
 import { earlierParts } from '../../engine/earlier-bars.ts';
-import { stepsOf } from '../../engine/steps.ts';
 import { stateHash } from '../../events/session-state.ts';
 import type { EventFault } from '../../events/event.ts';
 import { parseTimeframe } from '../../market/timeframe.ts';
 import { takeAllSteps, type HostedRun } from '../../trading/sandbox/hosted-run.ts';
-import type { SessionInput } from '../../trading/session-events.ts';
-import { TradingSession } from '../../trading/trading-session.ts';
+import { parseInput, type SessionInput } from '../../trading/session-events.ts';
+import { TradingSession, type SessionVenue } from '../../trading/trading-session.ts';
+import { BarVenue } from './bar-venue.ts';
 import { firstDifferentEvent } from './differences.ts';
 import type { ReportedItem } from './explain-difference.ts';
-import { ForkPointFinder, type ForkPoint } from './fork-point.ts';
+import { ForkPointFinder, isStepInput, type ForkPoint } from './fork-point.ts';
 import { Recording, type RecordedRun } from './recording.ts';
 import { endsHalted, specOf, withBot } from './replay-work.ts';
 import type { ForkWork, LogPart, SessionWork } from './replay-work.ts';
@@ -30,6 +30,8 @@ export interface RunFork extends ForkComparison {
     readonly verified_seq: number | null;
   };
   readonly params: readonly ForkedParam[];
+  /** Whether the session traded at an exchange, whose fills the fork simulates from its start. */
+  readonly simulates_fills: boolean;
   /** Number of bar steps. */
   readonly steps: { readonly before: number; readonly after: number };
   /** Order events after the fork. */
@@ -63,6 +65,7 @@ export async function forkSession(
   const { spec } = specOf(session);
   const recording = new Recording(work.run_id, spec.universe.symbols, work.before);
   const finder = new ForkPointFinder(work.run_id, at_seq);
+  const inputs: SessionInput[] = [];
   let recorded: RecordedRun | undefined;
   for await (const part of parts) {
     if ('end' in part) {
@@ -71,23 +74,32 @@ export async function forkSession(
     }
     recording.take(part.rows);
     finder.take(part.rows);
+    for (const { run_id, kind, payload } of part.rows) {
+      if (run_id === work.run_id && isStepInput(kind)) inputs.push(parseInput(kind, payload));
+    }
   }
   if (recorded === undefined) throw new Error('the log has no end');
   if (recorded.fault !== undefined) return { fault: recorded.fault };
   const point = finder.find();
-  const play = (run: HostedRun): Promise<Played> => playSession(run, recorded, point, work);
-  const own = await withBot(work, session, signal, play);
+  const past: Past = { recorded, inputs, point, venue: venueOf(work, inputs) };
+  const own = await withBot(work, session, signal, (run) => playSession(run, past, work));
   if (firstDifferentEvent(recorded.orders, own.lines) !== undefined || !own.isVerified) {
     throw notReproduced();
   }
-  const past = { params: specOf(session).spec.strategy.params, until: point.time };
-  const fork = await withBot(work, changed, signal, play, past);
+  const before = { params: specOf(session).spec.strategy.params, until: point.time };
+  const playFork = (run: HostedRun) => playSession(run, { ...past, isFork: true }, work);
+  const fork = await withBot(work, changed, signal, playFork, before);
   if (fork.stepsBefore < own.stepsBefore) throw failedInPast(fork.failure);
   if (fork.stateHash !== own.stateHash) throw notReproduced();
-  return compare(own, fork, point, parseTimeframe(spec.data.timeframe).ms);
+  return compare(own, fork, past, parseTimeframe(spec.data.timeframe).ms);
 }
 
-function compare(own: Played, fork: Played, { time, state }: ForkPoint, barMs: number): RunFork {
+function compare(
+  own: Played,
+  fork: Played,
+  { point: { time, state }, venue }: Past,
+  barMs: number,
+): RunFork {
   const lines = own.lines.map((line) => ({ seq: 0, line }));
   const difference = firstDifferentEvent(lines, fork.lines);
   return {
@@ -102,6 +114,7 @@ function compare(own: Played, fork: Played, { time, state }: ForkPoint, barMs: n
       session: own.params[name]!,
       fork: fork.params[name]!,
     })),
+    simulates_fills: venue !== undefined,
     steps: { before: own.stepsBefore, after: own.result.steps - own.stepsBefore },
     events: {
       session: own.lines.length - own.eventsBefore,
@@ -112,6 +125,35 @@ function compare(own: Played, fork: Played, { time, state }: ForkPoint, barMs: n
       : null,
     failure: fork.failure ?? null,
   };
+}
+
+/** What both runs have in common. */
+interface Past {
+  readonly recorded: RecordedRun;
+  /** The inputs after the warm-up, in recorded order. */
+  readonly inputs: readonly SessionInput[];
+  readonly point: ForkPoint;
+  /** Undefined for a session without an exchange. */
+  readonly venue: SessionVenue | undefined;
+  /** Whether fills are simulated from the fork on. */
+  readonly isFork?: boolean;
+}
+
+/** @throws ServiceError `conflict` if the session did not record the rules with which it began */
+function venueOf(
+  { run_id, deployment_id }: SessionWork,
+  inputs: readonly SessionInput[],
+): SessionVenue | undefined {
+  if (deployment_id === undefined) return undefined;
+  for (const input of inputs) {
+    if (input.kind === 'venue.terms') return { deployment_id, rules: input.rules };
+    if (input.kind === 'data.bars') break;
+  }
+  const message = `run ${run_id} did not record the rules of its exchange at its start`;
+  throw new ServiceError('conflict', message, {
+    reason: 'no_venue_rules',
+    remedy: 'Fork a session that a newer version of the runner began, or a paper session.',
+  });
 }
 
 interface Played {
@@ -134,32 +176,38 @@ const STEPS_AT_ONCE = 256;
 /** Runs a session over its recorded inputs, and verifies its state up to the fork. */
 async function playSession(
   run: HostedRun,
-  recorded: RecordedRun,
-  { inputs: before, state: known }: ForkPoint,
+  { recorded, inputs, point, venue, isFork = false }: Past,
   { timeoutMs, session: { opening } }: Pick<SessionWork, 'timeoutMs' | 'session'>,
 ): Promise<Played> {
   const { strategy, params, spec } = run.bot;
   await takeAllSteps(run, recorded.instruments);
   const { symbols } = spec.spec.universe;
   const config = engineConfig(spec);
-  const setup = { symbols, strategy, params, config, timeoutMs, opening, signals: run.signals };
+  const { signals } = run;
+  const setup = { symbols, strategy, params, config, timeoutMs, opening, signals, venue };
   const session = new TradingSession(setup);
+  const fills = venue && new BarVenue(config);
   let taken = 0;
   let atFork: Pick<Played, 'eventsBefore' | 'stepsBefore' | 'stateHash'> | undefined;
   let isVerified = true;
   for (const part of earlierParts(recorded.instruments)) {
     session.take({ kind: 'data.warm_up', ...part });
   }
-  for (const input of inputsOf(recorded)) {
-    if (taken === before) atFork = momentOf(session);
-    if (session.status !== 'running') break;
-    session.take(input);
+  for (const input of inputs) {
+    if (taken === point.inputs) atFork = momentOf(session);
+    const isSimulated = isFork && atFork !== undefined;
+    if (session.status === 'running' || input.kind !== 'data.bars') {
+      takeInput(session, input, { fills, isSimulated });
+    }
     taken += 1;
-    if (taken === known?.inputs) isVerified = stateHash(session.state()) === known.hash;
+    if (taken === point.state?.inputs) {
+      isVerified = stateHash(session.state()) === point.state.hash;
+    }
     if (taken % STEPS_AT_ONCE === 0) await nextTurn();
   }
-  // A session does the same when its strategy fails.
-  if (endsHalted(recorded.orders) || session.failure !== undefined) session.halt();
+  // A session without an exchange does the same when its strategy fails.
+  const isHalted = endsHalted(recorded.orders) || session.failure !== undefined;
+  if (venue === undefined && isHalted) session.halt();
   return {
     params,
     lines: session.events().map((event) => JSON.stringify(event)),
@@ -170,25 +218,32 @@ async function playSession(
   };
 }
 
+/**
+ * @param fills of a session at an exchange
+ * @param isSimulated whether they replace those of the exchange
+ */
+function takeInput(
+  session: TradingSession,
+  input: SessionInput,
+  { fills, isSimulated }: { readonly fills: BarVenue | undefined; readonly isSimulated: boolean },
+): void {
+  if (fills === undefined) return void session.take(input);
+  if (isSimulated && input.kind === 'venue.report') return;
+  if (isSimulated && input.kind === 'data.bars') {
+    for (;;) {
+      const reports = fills.advance(session.outbox(), input.step);
+      if (reports.length === 0) break;
+      for (const report of reports) session.report(report);
+    }
+  }
+  session.take(input);
+  fills.place(session.outbox());
+  if (input.kind === 'venue.report') fills.record(input.report);
+}
+
 function momentOf(session: TradingSession) {
   const state = session.state();
   return { eventsBefore: state.seq, stepsBefore: session.steps, stateHash: stateHash(state) };
-}
-
-/** The inputs of a session after its warm-up, in recorded order. */
-function* inputsOf({ instruments, supervision }: RecordedRun): Generator<SessionInput> {
-  let next = 0;
-  const supervisionBefore = function* (time: number): Generator<SessionInput> {
-    while (next < supervision.length && (supervision[next]!.after ?? -Infinity) < time) {
-      yield supervision[next]!.input;
-      next += 1;
-    }
-  };
-  for (const step of stepsOf(instruments)) {
-    yield* supervisionBefore(step.time);
-    yield { kind: 'data.bars', step };
-  }
-  yield* supervisionBefore(Infinity);
 }
 
 function notReproduced(): ServiceError {

@@ -52,6 +52,8 @@ export interface SessionWork {
   /** Backtest to compare the session with. */
   readonly parity?: ParityWork | undefined;
   readonly fork?: ForkWork | undefined;
+  /** Present for a session that traded at an exchange. */
+  readonly deployment_id?: string | undefined;
 }
 
 export interface ParityWork {

@@ -7,6 +7,8 @@ import { ServiceError } from '../../base/errors.ts';
 import type { EventFault } from '../../events/event.ts';
 import { readLink, readRows } from '../../events/read-events.ts';
 import type { Db, TradingSessionsTable } from '../../storage/tables.ts';
+import type { Opening } from '../../trading/opening.ts';
+import { parseOpening, type ProductionPlan } from '../deployments/production-plan.ts';
 import { isLiveSession, type PaperInput } from '../tasks/paper.ts';
 import { getTask, type Task, type TaskService } from '../tasks/tasks.ts';
 import type { ParamValue, RunFork } from './fork-work.ts';
@@ -108,8 +110,8 @@ export interface Fork extends Named {
 }
 
 /**
- * Runs a paper session again over its recorded bars, and again with other parameters after the bars up
- * to an event. Neither run is recorded.
+ * Runs a session again over its recorded inputs, and again with other parameters after the bars up to an
+ * event. At an exchange, the fills of the second run are simulated from there on. Neither run is recorded.
  *
  * @throws ServiceError `not_found` for the bot or the run; `conflict` for another kind of run, an event
  * without bars before and after it, or a session that cannot be reproduced; `invalid_spec` for invalid
@@ -122,7 +124,6 @@ export async function forkRun(
 ): Promise<Fork> {
   const { read } = service.storage;
   const found = await findSession(read, ref, run_id ?? (await newestSession(read, ref)));
-  if (found.task.kind !== 'paper') throw atVenue(found.task);
   const work = await workOf(service, found);
   const { session } = work;
   const changes = { ...session.changes, params: { ...session.changes.params, ...params } };
@@ -139,14 +140,6 @@ export async function forkRun(
       ? { comparison: done, fault: null }
       : { comparison: null, fault: done.fault }),
   };
-}
-
-function atVenue({ task_id }: Task): ServiceError {
-  const message = `run ${task_id} traded at an exchange, whose fills cannot be repeated`;
-  return new ServiceError('conflict', message, {
-    reason: 'filled_by_venue',
-    remedy: 'Fork a paper session of the bot over the same bars.',
-  });
 }
 
 interface Found {
@@ -194,16 +187,39 @@ async function newestSession(db: Db, ref: string): Promise<string> {
 }
 
 async function workOf(service: TaskService, { task, session }: Found) {
-  const { from, to, params, opening } = JSON.parse(task.input) as PaperInput;
+  const { opening, deployment_id, ...changes } = await startOf(service.storage.read, task);
   return {
     run_id: task.task_id,
-    session: {
-      ...(await subjectOf(service, task, task.version, { from, to, params })),
-      opening,
-    },
+    deployment_id,
+    session: { ...(await subjectOf(service, task, task.version, changes)), opening },
     before: await headBefore(service.storage.read, task.bot_id, session.first_seq),
     timeoutMs: TIMEOUT_MS,
     customCode: service.customCode,
+  };
+}
+
+interface SessionStart extends SpecChanges {
+  readonly opening?: Opening | undefined;
+  /** Undefined unless the session traded at an exchange. */
+  readonly deployment_id?: string | undefined;
+}
+
+async function startOf(db: Db, task: Task): Promise<SessionStart> {
+  if (task.kind !== 'production') {
+    const { from, to, params, opening } = JSON.parse(task.input) as PaperInput;
+    return { from, to, params, opening };
+  }
+  const { deployment_id } = task;
+  const row = await db
+    .selectFrom('production_deployments')
+    .select(['plan', 'opening'])
+    .where('deployment_id', '=', deployment_id)
+    .executeTakeFirstOrThrow();
+  const { params, venue } = JSON.parse(row.plan) as ProductionPlan;
+  return {
+    params,
+    opening: row.opening === null ? undefined : parseOpening(row.opening),
+    deployment_id: venue === 'exchange' ? deployment_id : undefined,
   };
 }
 

@@ -10,13 +10,14 @@ import type { Output } from '../../output.ts';
 import { parseCount } from '../../parse-count.ts';
 import { parseParam } from '../../run-options.ts';
 import { showFigures } from '../../show-run-comparison.ts';
-import { defineVerb } from '../../verb.ts';
+import { defineVerb, type Context } from '../../verb.ts';
 
 export const verb = defineVerb({
-  summary: 'run a paper session again with other parameters after an event',
+  summary: 'run a session again with other parameters after an event',
   description:
-    'Runs a paper session again over its recorded bars, then a second time with other parameters ' +
-    'after an event. Compares figures, equity and drawdown of both, and writes one HTML page. ' +
+    'Runs a session again over its recorded bars, then a second time with other parameters ' +
+    'after an event. Fills after that event are simulated, also if the session traded at an exchange. ' +
+    ' Compares figures, equity and drawdown of both, and writes one HTML page. ' +
     'Changes and records nothing on the server.',
   arguments: { bot: BOT_ARGUMENT },
   options: {
@@ -32,7 +33,10 @@ export const verb = defineVerb({
       repeat: true,
       parse: parseChange,
     },
-    run: { value: 'task', description: 'task of the paper session; by default the newest' },
+    run: {
+      value: 'task',
+      description: 'task of the session; by default that of the newest paper session',
+    },
     html: {
       value: 'file',
       description: 'file for the page; in runs_dir by default',
@@ -46,11 +50,10 @@ export const verb = defineVerb({
     'bots fork sma-crossover --at 120 --set params.fast=20 --run 019b7d0e-0000-7000-8000-000000000000',
   ],
   async run(context, { bot: bot_ref }, { at: at_seq, set, run, html }) {
-    const server = await connect(context);
-    const path = '/bots/{bot_ref}/fork';
-    const fork = await server.call<typeof forkBot>('post', path, {
-      params: { bot_ref },
-      body: { run_id: run, at_seq, params: Object.fromEntries(set) },
+    const fork = await requestFork(context, bot_ref, {
+      run_id: run,
+      at_seq,
+      params: Object.fromEntries(set),
     });
     const { run_id, comparison, fault } = fork;
     if (comparison === null)
@@ -80,6 +83,29 @@ export const verb = defineVerb({
   },
 });
 
+/** Ctrl-C ends the request at once. */
+async function requestFork(context: Context, bot_ref: string, body: ForkBody): Promise<BotFork> {
+  const { signal, io, message } = context;
+  const server = await connect(context, signal);
+  if (io.stderr.isTTY) message('the server runs the session twice, within 25 seconds');
+  try {
+    const path = '/bots/{bot_ref}/fork';
+    return await server.call<typeof forkBot>('post', path, { params: { bot_ref }, body });
+  } catch (error) {
+    if (!signal.aborted) throw error;
+    throw new ServiceError('interrupted', 'interrupted: no fork was recorded or written', {
+      remedy: 'Run the same command again.',
+      cause: error,
+    });
+  }
+}
+
+interface ForkBody {
+  readonly run_id: string | undefined;
+  readonly at_seq: number;
+  readonly params: Record<string, ReturnType<typeof parseParam>[1]>;
+}
+
 /** Only parameters can change, because bars, account and limits belong to the recorded past. */
 function parseChange(text: string): ReturnType<typeof parseParam> {
   if (text.startsWith('params.')) return parseParam(text.slice('params.'.length));
@@ -99,8 +125,16 @@ function changesOf({ params }: Compared): string[] {
   );
 }
 
-function notesOn({ running }: BotFork, { first_difference, failure }: Compared): string[] {
+function notesOn(
+  { running }: BotFork,
+  { first_difference, failure, simulates_fills }: Compared,
+): string[] {
   return [
+    ...(simulates_fills
+      ? [
+          'After the change, the exchange filled the orders of the session; fills of the fork are simulated.',
+        ]
+      : []),
     ...(running ? ['The session is still running: its bars so far are used.'] : []),
     ...(failure === null ? [] : [`The strategy failed in the fork: ${failure}`]),
     ...(first_difference === null

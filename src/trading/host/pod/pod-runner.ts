@@ -215,6 +215,10 @@ export class PodRunner {
     );
     if (this.work.connection !== undefined) this.work.followVenue();
     this.hosted.adopt(session, denying, foreignEpoch);
+    // The log of the server needs them to repeat the session.
+    if (this.#options.journal.state === undefined && session.rules !== undefined) {
+      this.hosted.take({ kind: 'venue.terms', rules: session.rules });
+    }
   }
 
   #adoptFeed(feed: RunningFeed): void {
