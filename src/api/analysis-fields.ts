@@ -40,6 +40,8 @@ export const analysis = {
     .min(0)
     .max(100_000)
     .optional()
-    .describe('Permutations of a robustness test; 1,000 by default.'),
+    .describe(
+      'Permutations of a robustness test; 1,000 by default, or none for a bot with models.',
+    ),
   blocks: z.int().min(4).max(24).multipleOf(2).optional(),
 };

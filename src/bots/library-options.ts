@@ -99,7 +99,7 @@ export interface WalkForwardOptions extends SweepOptions {
 export interface RobustnessOptions extends Omit<SearchOptions, 'params' | 'prune'> {
   /** Values of each parameter to search; by default, the parameters of the bot are the only trial. */
   readonly params?: SearchOptions['params'] | undefined;
-  /** Number of permutations of the price changes, 0 for none; 1000 by default. */
+  /** Number of permutations of the price changes, 0 for none; 1000 by default, or none for a bot with models. */
   readonly permutations?: number | undefined;
   /** Blocks into which cross-validation splits the history, even, 4 to 24; 16 by default. */
   readonly blocks?: number | undefined;

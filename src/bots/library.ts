@@ -243,7 +243,7 @@ export async function robustness(
   options: RobustnessOptions = {},
 ): Promise<RobustnessResult> {
   checkOptions(robustnessOptions, options);
-  const { seed = 1, blocks = 16, permutations = 1000, params = {}, out } = options;
+  const { seed = 1, blocks = 16, permutations, params = {}, out } = options;
   const { job, source, timeoutMs, memoryMb, counted, withFaults } = await prepareBot(
     bot,
     options,
@@ -251,14 +251,13 @@ export async function robustness(
   );
   const directory = out === undefined ? undefined : resolve(out);
   const search = requestOf({ ...options, params }, seed);
-  const plan = planRobustness(job, { search, seed, blocks }, timeoutMs);
+  const request = { search, seed, blocks, permutations, assertions: [] };
+  const plan = planRobustness(job, request, timeoutMs);
   if (directory !== undefined) await prepareDirectory(directory);
   const lockWith = counted.capture(job);
   const tested = await testRobustness(plan, source, {
     ...limitsOf(options, memoryMb),
     directory,
-    permutations,
-    assertions: [],
     count: (ended) => counted.record(job, 'robustness', ended),
     onProgress: options.onProgress,
   });

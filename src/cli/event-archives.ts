@@ -7,7 +7,9 @@ import type { Answer, Context } from './verb.ts';
 /** Parser of an option that takes a month such as `2026-01`. */
 export function parseMonth(text: string): string {
   if (/^\d{4}-(0[1-9]|1[0-2])$/.test(text)) return text;
-  throw new ServiceError('usage', `'${text}' is not a month such as 2026-01`);
+  throw new ServiceError('usage', `'${text}' is not a month`, {
+    remedy: 'Write the year and the month from 01 to 12, such as 2026-01.',
+  });
 }
 
 /** The first month of which events stay in the database by default: the third before the current one. */

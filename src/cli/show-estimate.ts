@@ -1,4 +1,5 @@
 import type { SearchEstimate } from '../backtest/shards/estimate-search.ts';
+import { HOUR, MINUTE } from '../base/durations.ts';
 import { formatCountOf, formatNumber, formatSpan } from '../base/format.ts';
 import type { Output } from './output.ts';
 
@@ -10,7 +11,6 @@ interface Estimate extends SearchEstimate {
   readonly transfer_bytes: { readonly workers: number; readonly pods: number };
 }
 
-const HOUR_MS = 3_600_000;
 const MB = 1024 * 1024;
 
 export function showEstimate(out: Output, estimate: Estimate): void {
@@ -34,14 +34,25 @@ export function showEstimate(out: Output, estimate: Estimate): void {
     ['pilot', `${formatCountOf(pilot.trials, 'trial')}${failed}`],
     ['time of a trial', `${rounded(seconds_per_trial * 1000)} ms`],
     ['time of a shard beside its trials', `${rounded(seconds_per_shard * 1000)} ms`],
-    ['processor time', `${rounded(core_hours)} core hours`],
-    ['duration', `${formatSpan(hours * HOUR_MS)} on ${formatCountOf(cores, 'core')}`],
+    ['processor time', formatCoreTime(core_hours * HOUR)],
+    ['duration', `${formatDuration(hours * HOUR)} on ${formatCountOf(cores, 'core')}`],
     ['input of a worker or pod', `${rounded(input_bytes / MB)} MiB`],
     ['input of all workers', `${rounded(transfer_bytes.workers / MB)} MiB`],
     ['input of all pods', `${rounded(transfer_bytes.pods / MB)} MiB`],
     ['results', `${rounded(result_bytes / MB)} MiB`],
   ];
   out.table([{ title: 'figure' }, { title: 'estimate' }], rows);
+}
+
+/** `15 core seconds`: in the largest unit of which there are two. */
+function formatCoreTime(ms: number): string {
+  if (ms >= 2 * HOUR) return `${rounded(ms / HOUR)} core hours`;
+  if (ms >= 2 * MINUTE) return `${rounded(ms / MINUTE)} core minutes`;
+  return `${rounded(ms / 1000)} core seconds`;
+}
+
+function formatDuration(ms: number): string {
+  return ms < 1000 ? 'less than a second' : formatSpan(ms);
 }
 
 /** Two significant digits, since it is an estimate. */

@@ -33,7 +33,12 @@ export function showReply(out: Output, reply: Reply, end: string): void {
 function showState(
   out: Output,
   state: StepState,
-  { stopped_by, finished, end }: Omit<Extract<Reply, { state: object }>, 'state'> & { end: string },
+  {
+    stopped_by,
+    not_found,
+    finished,
+    end,
+  }: Omit<Extract<Reply, { state: object }>, 'state'> & { end: string },
 ): void {
   const { bar, bars, time, instruments, indicators, working, events } = state;
   const why = stopped_by === null || stopped_by === 'next bar' ? '' : `, stopped by ${stopped_by}`;
@@ -52,6 +57,7 @@ function showState(
   for (const { seq, time: _time, kind, ...rest } of events.slice(-MOST_EVENTS)) {
     out.line(`event ${seq}: ${kind}  ${formatEvent(rest)}`);
   }
+  if (not_found !== null) out.line(`not found up to the end of the run: ${not_found}`);
   if (finished) out.line(end);
 }
 

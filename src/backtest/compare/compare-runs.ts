@@ -1,5 +1,5 @@
 import { DAY } from '../../base/durations.ts';
-import { readFigure } from '../../base/format-figure.ts';
+import { formatFigure, readFigure } from '../../base/format-figure.ts';
 import { formatInstant } from '../../base/format.ts';
 import { RUN_FIGURES, type FigureName } from '../../base/run-figures.ts';
 import type { RunFigure } from '../../base/run-figure.ts';
@@ -43,8 +43,8 @@ export interface ComparedFigure {
   /** In the order of the runs; `null` if undefined. */
   readonly values: readonly (number | null)[];
   /**
-   * Indexes of the runs with the best value; empty if all are equal, no direction is better, or the runs
-   * are not comparable by this figure.
+   * Indexes of the runs with the best value, as printed; empty if all are printed alike, no direction is
+   * better, or the runs are not comparable by this figure.
    */
   readonly best: readonly number[];
 }
@@ -168,12 +168,14 @@ function compareFigure(
   const values = summaries.map((summary) => readFigure(summary, name));
   const defined = values.filter((value) => value !== null);
   const isRanked = better !== undefined && isComparable(name, differing);
-  if (!isRanked || new Set(defined).size < 2) return { figure: name, values, best: [] };
+  const printed = values.map((value) => (value === null ? null : formatFigure(name, value)));
+  const differ = new Set(printed.filter((text) => text !== null)).size > 1;
+  if (!isRanked || !differ) return { figure: name, values, best: [] };
   const best = better === 'higher' ? Math.max(...defined) : Math.min(...defined);
   return {
     figure: name,
     values,
-    best: values.flatMap((value, index) => (value === best ? index : [])),
+    best: printed.flatMap((text, index) => (text === formatFigure(name, best) ? index : [])),
   };
 }
 

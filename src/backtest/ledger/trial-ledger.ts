@@ -12,6 +12,19 @@ import type { EarlierTrials, Holdout } from '../summary.ts';
 /** Command that executed a trial. */
 export type TrialCommand = 'backtest' | 'sweep' | 'walk-forward' | 'robustness';
 
+/** Counts the captured trials on the data of a job, except its own trials with the given parameters. */
+export type CountEarlier = (own: Iterable<Pick<ExecutedTrial, 'params'>>) => EarlierTrials;
+
+export function captureFrom(entries: readonly LedgerEntry[], job: BacktestJob): CountEarlier {
+  const lock = trialLock(job);
+  return (own) => {
+    // The keys of a large sweep take seconds.
+    const isRepeated = entries.some((entry) => entry.lock === lock);
+    const keys = isRepeated ? keysOf(own) : NO_KEYS;
+    return earlierTrials(entries, scopeOf(job), { lock, keys });
+  };
+}
+
 /**
  * The trials that were executed on this machine, each once: repeated and resumed trials, which have the
  * same `trialLock` and parameters, do not count again. The file is `trials/ledger.ndjson` in the home directory.
@@ -35,21 +48,9 @@ export class TrialLedger {
     return this.#file.verify();
   }
 
-  /**
-   * Captures the trials that are recorded now.
-   *
-   * @returns a function that counts those on the data of the job, except its own trials with
-   *   the given parameters
-   */
-  capture(job: BacktestJob): (own: Iterable<Pick<ExecutedTrial, 'params'>>) => EarlierTrials {
-    const entries = this.entries();
-    const lock = trialLock(job);
-    return (own) => {
-      // The keys of a large sweep take seconds.
-      const isRepeated = entries.some((entry) => entry.lock === lock);
-      const keys = isRepeated ? keysOf(own) : NO_KEYS;
-      return earlierTrials(entries, scopeOf(job), { lock, keys });
-    };
+  /** Captures the trials that are recorded now. */
+  capture(job: BacktestJob): CountEarlier {
+    return captureFrom(this.entries(), job);
   }
 
   /** Records the trials that are not recorded yet. The entry is durable when this returns. */

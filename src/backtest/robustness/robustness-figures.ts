@@ -72,6 +72,8 @@ interface RobustnessFigure {
 
 const ANY: Range = [-Infinity, Infinity];
 const SHARE: Range = [0, 1];
+/** Limit of the number of permutations, and so of the p-value. */
+export const MOST_PERMUTATIONS = 1_000_000;
 /** The usual significance level, and the p-value above which luck often gives the result. */
 const SIGNIFICANT = 0.05;
 const COMMON = 0.2;
@@ -174,7 +176,7 @@ export const ROBUSTNESS_FIGURES = {
   permutation_p: {
     label: 'Permutation p-value',
     unit: 'ratio',
-    range: SHARE,
+    range: [1 / (1 + MOST_PERMUTATIONS), 1],
     valueOf: ({ permutations }) => (isReason(permutations) ? permutations : permutations.p),
     explain(value, { permutations }) {
       const { at_least_as_good, count } = permutations as PermutationTest;

@@ -1,3 +1,5 @@
+import { formatCountOf } from '../../base/format.ts';
+import { firstAtLeast } from '../../base/sorted.ts';
 import { mergeTimes } from '../../engine/steps.ts';
 import type { EngineConfig } from '../../engine/config.ts';
 import type { BacktestJob } from '../job.ts';
@@ -17,11 +19,16 @@ export interface Stress {
   readonly job: BacktestJob;
 }
 
-/** Bars by which the start of the run is shifted. */
+/** Bars by which the start of the run is shifted from the bar of its first order. */
 const OFFSETS = [1, 2, 5, 10, 20];
 
-/** Returns the stresses that apply: fees of zero cannot double, and a single symbol cannot be left out. */
-export function stressesOf(job: BacktestJob): Stress[] {
+/**
+ * Returns the stresses that apply: fees of zero cannot double, and a single symbol cannot be left out.
+ *
+ * @param firstOrder time of the first order of the run. Starts before it would mostly repeat the run, since
+ *   earlier bars warm up declared indicators.
+ */
+export function stressesOf(job: BacktestJob, firstOrder: number | undefined): Stress[] {
   const { config, instruments } = job;
   const { fees, slippage } = config;
   const withConfig = (changes: Partial<EngineConfig>): BacktestJob => ({
@@ -54,11 +61,16 @@ export function stressesOf(job: BacktestJob): Stress[] {
     job: withConfig({ ordersAreLate: true }),
   });
   const times = mergeTimes(instruments.map(({ bars }) => bars));
-  for (const offset of OFFSETS.filter((bars) => 2 * bars < times.length)) {
+  const first = firstOrder === undefined ? 0 : firstAtLeast(times, firstOrder, 0);
+  const last = Math.min(...instruments.map(({ bars }) => bars.time[bars.length - 1]!));
+  for (const offset of OFFSETS) {
+    const from = times[first + offset];
+    if (from === undefined || from > last) break;
+    const bars = formatCountOf(offset, 'bar');
     stresses.push({
       name: 'start_shifted',
-      label: `start ${offset} ${offset === 1 ? 'bar' : 'bars'} later`,
-      job: windowOf(job, { from: times[offset]! }),
+      label: `start ${bars} after the first ${firstOrder === undefined ? 'bar' : 'order'}`,
+      job: windowOf(job, { from }),
     });
   }
   if (instruments.length > (job.strategy.instruments?.min ?? 1)) {

@@ -29,6 +29,7 @@ import type {
   RobustnessTests,
   Variant,
 } from './robustness-figures.ts';
+import { countPermutations, requirePossible } from './possible-figures.ts';
 import { runVariant } from './run-variant.ts';
 import { runVariants } from './run-variants.ts';
 import { stressesOf, type StressName } from './stresses.ts';
@@ -40,11 +41,16 @@ export interface RobustnessRequest {
   readonly seed: number;
   /** Number of blocks of the cross-validation, even. */
   readonly blocks: number;
+  /** 1,000 by default, or none for a bot with models. */
+  readonly permutations: number | undefined;
+  readonly assertions: readonly Assertion<RobustnessFigureName>[];
 }
 
 export interface RobustnessPlan {
   readonly search: Search;
   readonly seed: number;
+  readonly permutations: number;
+  readonly assertions: readonly Assertion<RobustnessFigureName>[];
   /** Digest of everything that decides the test but the number of permutations. */
   readonly digest: string;
 }
@@ -55,10 +61,8 @@ export type RobustnessPhase = 'trials' | 'cross-validated trials' | 'permutation
 export interface RobustnessOptions extends TrialLimits {
   /** Existing directory of the logs from which an interrupted test resumes; by default there are none. */
   readonly directory?: string | undefined;
-  readonly permutations: number;
   /** Called with ended trials of the search and ended neighbors, before they are logged. */
   readonly count?: CountTrials | undefined;
-  readonly assertions: readonly Assertion<RobustnessFigureName>[];
   readonly signal?: AbortSignal | undefined;
   readonly onProgress?: ((phase: RobustnessPhase, done: number, total: number) => void) | undefined;
 }
@@ -68,11 +72,12 @@ const RESAMPLES = 1999;
 
 /**
  * @param timeoutMs longest time without a return from the strategy
- * @throws ServiceError `usage` for invalid parameters, several objectives, or pruning
+ * @throws ServiceError `usage` for invalid parameters, several objectives, pruning, permutations of a bot
+ *   with models, or an assertion that the test can never meet
  */
 export function planRobustness(
   job: BacktestJob,
-  { search: request, seed, blocks: count }: RobustnessRequest,
+  { search: request, seed, blocks: count, permutations: asked, assertions }: RobustnessRequest,
   timeoutMs: number,
 ): RobustnessPlan {
   if (request.prune === true) {
@@ -86,10 +91,14 @@ export function planRobustness(
       remedy: 'Choose one objective.',
     });
   }
+  const permutations = countPermutations(job.signals !== undefined, asked);
+  requirePossible(assertions, search, permutations);
   const blocks = { count, returns: countReturns(job, search.setup.conventions) };
   const digest = canonicalDigest({ search: search.digest, blocks: count });
   return {
     seed,
+    permutations,
+    assertions,
     digest: canonicalDigest({ search: digest, goal: search.goal, seed }),
     search: {
       ...search,
@@ -122,13 +131,14 @@ export function testRobustness(
 }
 
 async function runTests(
-  { search, seed }: RobustnessPlan,
+  plan: RobustnessPlan,
   source: StrategySource,
   runner: TrialRunner,
   options: RobustnessOptions,
 ): Promise<RobustnessDocument> {
+  const { search, seed, assertions } = plan;
   const { job, results, axes } = search;
-  const { onProgress = () => {}, signal, assertions } = options;
+  const { onProgress = () => {}, signal } = options;
   const report = (phase: RobustnessPhase, total: number) => (done: number) =>
     onProgress(phase, done, total);
   await runSearch(search, runner, {
@@ -148,7 +158,7 @@ async function runTests(
     );
   }
   const overfitting = await testOverfitting(search, options);
-  const permuted = await permutedScores({ search, seed }, runner, options);
+  const permuted = await permutedScores(plan, runner, options);
   const { timeoutMs } = search.setup;
   const best: BacktestJob = { ...job, params: chosen.params };
   const execute = executorOf(source, { timeoutMs, memoryMb: options.memoryMb });
@@ -157,7 +167,7 @@ async function runTests(
     ({ name, value, params }) =>
       ({ name: 'neighbor', label: `${name}=${value}`, job: { ...job, params } }) as const,
   );
-  const stresses = stressesOf(best);
+  const stresses = stressesOf(best, firstOrderOf(base.run));
   const variants = await runVariants(search, runner, [...neighbors, ...stresses], {
     ...options,
     onProgress: report('other runs', neighbors.length + stresses.length),
@@ -185,6 +195,13 @@ async function runTests(
   );
 }
 
+/** Time of the first order of a run; undefined if it has none. */
+function firstOrderOf({ journal }: RunResult): number | undefined {
+  for (const { kind, time } of journal.events())
+    if (kind === 'order.submitted') return Date.parse(time);
+  return undefined;
+}
+
 /** The trials that a test counts: the trials of its search, and the neighbors of the best one. */
 export function* trialsOf(
   { search: { job, results, axes } }: RobustnessPlan,
@@ -210,16 +227,15 @@ async function testOverfitting(
 }
 
 async function permutedScores(
-  { search, seed }: Pick<RobustnessPlan, 'search' | 'seed'>,
+  { search, seed, permutations }: RobustnessPlan,
   runner: TrialRunner,
   { onProgress = () => {}, ...options }: RobustnessOptions,
 ): Promise<Float64Array> {
-  const { permutations } = options;
-  // Models would have to run again over the permuted bars.
-  if (search.job.signals !== undefined || permutations === 0) return new Float64Array(0);
+  if (permutations === 0) return new Float64Array(0);
   return searchPermutations(search, runner, {
     ...options,
     seed,
+    permutations,
     onProgress: (done) => onProgress('permutations', done, permutations),
   });
 }

@@ -240,9 +240,11 @@ function instantOf(token: Token): number {
 }
 
 function fault({ text, column }: Token, expected: string): ServiceError {
-  const found = text === '' ? 'the end' : JSON.stringify(text);
-  return new ServiceError(
-    'usage',
-    `expected ${expected} at column ${column} of the expression, found ${found}`,
-  );
+  const message =
+    text === ''
+      ? `the expression ends before ${expected}`
+      : `expected ${expected} at column ${column} of the expression, found ${JSON.stringify(text)}`;
+  return new ServiceError('usage', message, {
+    remedy: 'Write an expression such as close > open and position == 0.',
+  });
 }

@@ -11,7 +11,14 @@ interface Breakpoint {
 
 /** Result of a command. */
 export type Reply =
-  | { readonly state: StepState; readonly stopped_by: string | null; readonly finished: boolean }
+  | {
+      readonly state: StepState;
+      /** Why the run stopped here; null at its end, and for `show`. */
+      readonly stopped_by: string | null;
+      /** What the command looked for and did not find up to the end. */
+      readonly not_found: string | null;
+      readonly finished: boolean;
+    }
   | { readonly breakpoints: readonly Pick<Breakpoint, 'number' | 'expression'>[] }
   | { readonly expression: string; readonly value: number | null };
 
@@ -36,16 +43,22 @@ export class Stepper {
   take(command: Exclude<Command, { kind: 'help' | 'quit' }>): Reply {
     switch (command.kind) {
       case 'show':
-        return this.#reply(null);
+        return this.#reply();
       case 'next':
         return this.#next(command.what, command.count);
       case 'until': {
         const { expression } = command;
         const read = parseExpression(expression, this.#run.find);
-        return this.#go((step) => (isTrue(read(step)) ? expression : undefined));
+        return this.#go(
+          (step) => (isTrue(read(step)) ? expression : undefined),
+          `a bar with ${expression}`,
+        );
       }
       case 'continue':
-        return this.#go((step) => this.#hitAt(step));
+        return this.#go(
+          (step) => this.#hitAt(step),
+          this.#breakpoints.length === 0 ? undefined : 'a bar with a breakpoint',
+        );
       case 'break':
         return this.#break(command.expression);
       case 'delete':
@@ -64,21 +77,28 @@ export class Stepper {
   #next(what: 'bar' | 'order' | 'fill', count: number): Reply {
     let left = count;
     const kind = what === 'fill' ? 'order.filled' : 'order.submitted';
-    return this.#go((step) => {
-      const isFound = what === 'bar' || this.#run.kindsAt(step).includes(kind);
-      if (isFound) left -= 1;
-      return left === 0 ? `next ${what}` : undefined;
-    });
+    return this.#go(
+      (step) => {
+        const isFound = what === 'bar' || this.#run.kindsAt(step).includes(kind);
+        if (isFound) left -= 1;
+        return left === 0 ? `next ${what}` : undefined;
+      },
+      count === 1 ? `a further ${what}` : `${count} further ${what}s`,
+    );
   }
 
-  /** Moves forward until `stopAt` returns the reason to stop, or the run ends. */
-  #go(stopAt: (step: number) => string | undefined): Reply {
+  /**
+   * Moves forward until `stopAt` returns the reason to stop, or the run ends.
+   *
+   * @param wanted what `stopAt` looks for
+   */
+  #go(stopAt: (step: number) => string | undefined, wanted?: string): Reply {
     while (!this.isFinished) {
       this.#step += 1;
       const reason = stopAt(this.#step);
-      if (reason !== undefined) return this.#reply(reason);
+      if (reason !== undefined) return this.#reply({ stopped_by: reason });
     }
-    return this.#reply(null);
+    return this.#reply({ not_found: wanted });
   }
 
   #hitAt(step: number): string | undefined {
@@ -109,8 +129,12 @@ export class Stepper {
     };
   }
 
-  #reply(reason: string | null): Reply {
-    const { isFinished: finished } = this;
-    return { state: this.#run.stateAt(this.#step), stopped_by: reason, finished };
+  #reply({ stopped_by, not_found }: { stopped_by?: string; not_found?: string | undefined } = {}) {
+    return {
+      state: this.#run.stateAt(this.#step),
+      stopped_by: stopped_by ?? null,
+      not_found: not_found ?? null,
+      finished: this.isFinished,
+    };
   }
 }

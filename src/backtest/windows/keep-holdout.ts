@@ -1,5 +1,7 @@
 import { addSpan, parseSpan } from '../../base/calendar-span.ts';
 import { DAY } from '../../base/durations.ts';
+import { ServiceError } from '../../base/errors.ts';
+import { formatTime } from '../../market/bar-time.ts';
 import type { BacktestJob } from '../job.ts';
 import { windowOf } from './window-of.ts';
 import type { Holdout } from '../summary.ts';
@@ -29,6 +31,7 @@ export function keepHoldout(
   const from = Math.min(...times.map((time) => time.find((instant) => instant > kept) ?? last));
   // A longer bar that begins before the holdout may end within it.
   const end = kept + 1 - Math.max(0, longestOf(job.barMs) - longestOf(barMs));
+  if (!isOpen) requireBarsBefore(end, job, period);
   const touches = job.instruments.some(({ bars }) => bars.time[bars.length - 1]! >= end);
   const holdout: Holdout = {
     period,
@@ -39,6 +42,16 @@ export function keepHoldout(
     trials: null,
   };
   return { ...(isOpen ? job : windowOf(job, { to: end })), holdout };
+}
+
+function requireBarsBefore(end: number, { instruments }: BacktestJob, period: string): void {
+  const held = instruments.find(({ bars }) => bars.time[0]! >= end);
+  if (held === undefined) return;
+  throw new ServiceError(
+    'invalid_data',
+    `the holdout ${period} leaves ${held.symbol} no bars: its first bar is ${formatTime(held.bars.time[0]!)}`,
+    { remedy: 'Choose a shorter holdout, or read earlier data.' },
+  );
 }
 
 /** Length of the longest bar of a timeframe; months differ. */

@@ -101,7 +101,7 @@ function show(out: Output, { status, checks }: Diagnosis, fixed: readonly Repair
     }
   }
   const count = (wanted: CheckStatus): number =>
-    checks.filter((one) => one.status === wanted).length;
+    linesOf(checks.filter((one) => one.status === wanted)).length;
   const found = [
     ...(count('fail') > 0 ? [formatCountOf(count('fail'), 'failure')] : []),
     ...(count('warn') > 0 ? [formatCountOf(count('warn'), 'warning')] : []),
@@ -115,11 +115,11 @@ interface Line {
   readonly remedy: string | null;
 }
 
-/** Combines checks that are skipped for the same reason into one line. */
+/** Combines checks with the same reason and remedy into one line, such as those without a login. */
 function linesOf(checks: readonly CheckResult[]): readonly Line[] {
   const lines: Line[] = [];
-  for (const { code, status, summary, remedy } of checks) {
-    const same = lines.find((line) => status === 'skip' && line.summary === summary);
+  for (const { code, summary, remedy } of checks) {
+    const same = lines.find((line) => line.summary === summary && line.remedy === remedy);
     if (same) same.codes.push(code);
     else lines.push({ codes: [code], summary, remedy });
   }

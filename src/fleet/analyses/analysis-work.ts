@@ -146,16 +146,14 @@ async function walk(...[work, { job, source }, ports, signal]: Parameters<Analyz
 
 async function test(...[work, { job, source }, ports, signal]: Parameters<Analyze>) {
   const { kind, input, timeoutMs, directory } = work;
-  const { seed = 1, blocks = 16, permutations = 1000 } = input.analysis;
+  const { seed = 1, blocks = 16, permutations } = input.analysis;
   const plan = planRobustness(
     job,
-    { search: searchOf(kind, input.analysis), seed, blocks },
+    { search: searchOf(kind, input.analysis), seed, blocks, permutations, assertions: [] },
     timeoutMs,
   );
   const document = await testRobustness(plan, source, {
     ...limitsOf(work),
-    permutations,
-    assertions: [],
     signal,
     count: (ended) => ports.record(reportOf(job, ended)),
     onProgress: (_phase, done, total) => ports.onProgress({ done, total }),

@@ -1,4 +1,5 @@
 import { axesOf } from '../../backtest/search/axes.ts';
+import { countPermutations } from '../../backtest/robustness/possible-figures.ts';
 import { codeOf } from '../../bots/bundle.ts';
 import { readChangedSpec } from '../../bots/hosted.ts';
 import { hostedBot } from '../../bots/load-bot.ts';
@@ -50,6 +51,9 @@ export async function startAnalysis(
   }
   const { params } = searchOf(kind, analysis);
   if (kind === 'walk_forward') windowsOf(analysis);
+  if (kind === 'robustness') {
+    asRequestFault(() => countPermutations(spec.models.length > 0, analysis.permutations));
+  }
   asRequestFault(() => axesOf(hostedBot(spec).strategy, params));
   await refuseWithoutData(catalogueDir, spec);
   const input: AnalysisInput = { ...(from && { from }), ...(to && { to }), analysis };

@@ -92,7 +92,8 @@ export async function openSearch(
 export function codeIsOff(): ServiceError {
   return new ServiceError('not_allowed', 'this server does not run custom code', {
     reason: 'custom_code_off',
-    remedy: 'Set custom_code on the server and its workers, or run the search on this machine.',
+    remedy:
+      'Start the server and its workers with `--custom-code true`, or run the search on this machine.',
   });
 }
 
@@ -128,19 +129,24 @@ async function requireOwner(tx: Db, search_id: string, by: string): Promise<void
 }
 
 /** @throws ServiceError `not_found` */
-export async function refuseUnknownSearch(db: Db, search_id: string): Promise<void> {
+export async function refuseUnknownSearch(
+  db: Db,
+  search_id: string,
+  remedy?: string,
+): Promise<void> {
   const row = await db
     .selectFrom('searches')
     .select('search_id')
     .where('search_id', '=', search_id)
     .executeTakeFirst();
-  if (row === undefined) throw unknownSearch(search_id);
+  if (row === undefined) throw unknownSearch(search_id, remedy);
 }
 
-function unknownSearch(search_id: string): ServiceError {
-  return new ServiceError('not_found', `there is no search ${search_id}`, {
-    remedy: 'It was canceled or not used for a week. Run the command again.',
-  });
+function unknownSearch(
+  search_id: string,
+  remedy = 'It was canceled or not used for a week. Run the command again.',
+): ServiceError {
+  return new ServiceError('not_found', `there is no search ${search_id}`, { remedy });
 }
 
 export interface SearchProgress extends Search {
@@ -186,8 +192,8 @@ export async function deleteSearch(
   owner: string | undefined,
 ): Promise<void> {
   await storage.write(async (tx) => {
-    if (owner === undefined) await refuseUnknownSearch(tx, search_id);
-    else await requireOwner(tx, search_id, owner);
+    await refuseUnknownSearch(tx, search_id, 'See `service-local searches list`.');
+    if (owner !== undefined) await requireOwner(tx, search_id, owner);
     await drop(tx, [search_id]);
   }, SEARCH_WRITE);
 }

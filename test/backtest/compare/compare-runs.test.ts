@@ -66,6 +66,14 @@ describe('figures side by side', () => {
     expect(figure(compared, 'trades').best).toEqual([]);
   });
 
+  it('mark no value that is printed like a worse one', () => {
+    const risk = (sharpe: number) => ({ risk: { ...summary.risk, sharpe } });
+    const of = (...sharpes: number[]) =>
+      compareRuns(sharpes.map((sharpe) => stored([100, 110], risk(sharpe))));
+    expect(figure(of(1.20001, 1.20002), 'sharpe').best).toEqual([]);
+    expect(figure(of(1.20001, 1.20002, 1), 'sharpe').best).toEqual([0, 1]);
+  });
+
   it('do not rank amounts of money in different currencies, and say so', () => {
     const compared = compareRuns([stored([100, 110]), stored([100, 130], { currency: 'EUR' })]);
     expect(figure(compared, 'end_equity')).toMatchObject({ values: [110, 130], best: [] });

@@ -236,5 +236,5 @@ test('a run cannot open a holdout that is not declared or cannot be recorded', a
 test('a holdout of the whole history leaves nothing to run', async () => {
   const { code, stdout } = await cli('backtest', bot, '--holdout=50y', '--out=run');
   expect(code).toBe(3);
-  expect(stdout).toContain('SPX has no bars before');
+  expect(stdout).toContain('the holdout 50y leaves SPX no bars: its first bar is 2000-01-03');
 });

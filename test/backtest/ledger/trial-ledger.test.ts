@@ -7,6 +7,7 @@ import { createInterface } from 'node:readline';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { packTrials, type ExecutedTrial } from '../../../src/backtest/ledger/packed-trials.ts';
 import { LedgerFile } from '../../../src/backtest/ledger/ledger-file.ts';
+import { groupTrials } from '../../../src/backtest/ledger/trial-groups.ts';
 import { TrialLedger } from '../../../src/backtest/ledger/trial-ledger.ts';
 import { isAtLength, runs } from '../../length.ts';
 import { jobOf } from './jobs.ts';
@@ -32,6 +33,15 @@ const NONE: EarlierTrials = {
   sharpe_mean: null,
   sharpe_variance: null,
 };
+
+test('the best Sharpe ratio of a group is comparable between windows of other lengths', () => {
+  const ledger = new TrialLedger(home);
+  ledger.record(jobOf({ bars: 400 }), 'sweep', trialsOf(1, null));
+  ledger.record(jobOf({ bars: 100, lock: 'b'.repeat(64) }), 'sweep', trialsOf(1.9));
+  expect(groupTrials(ledger.entries())).toMatchObject([{ trials: 3, best_sharpe: 1 }]);
+  ledger.record(jobOf({ bars: 100, lock: 'c'.repeat(64) }), 'sweep', trialsOf(2.4));
+  expect(groupTrials(ledger.entries())).toMatchObject([{ trials: 4, best_sharpe: 1.2 }]);
+});
 
 describe('trials that were recorded', () => {
   const record = (job = jobOf(), trials = trialsOf(1, 2, null)): void =>

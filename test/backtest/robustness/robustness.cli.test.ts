@@ -152,8 +152,10 @@ test.runIf(isAtLength)('each run with one change is that of the changed bot', as
   expect(runs.get('fees × 2')).toBe(await backtest(fees));
   const slippage = changed('slippage', 'bps: 2', 'bps: 4');
   expect(runs.get('slippage × 2')).toBe(await backtest(slippage));
-  const shifted = await backtest(noise, '--from', '1970-01-06');
-  expect(runs.get('start 5 bars later')).toBe(shifted);
+  const first = readFileSync(join(directory, 'changed/events.ndjson'), 'utf8').split('\n')[0]!;
+  const day = Date.parse((JSON.parse(first) as { time: string }).time) + 5 * 86_400_000;
+  const shifted = await backtest(noise, '--from', new Date(day).toISOString().slice(0, 10));
+  expect(runs.get('start 5 bars after the first order')).toBe(shifted);
   expect(runs.get('orders one bar late')).not.toBe(document.chosen.metrics.sharpe);
   const { figures, permutations } = document;
   expect(permutations).toBeNull();
@@ -162,6 +164,22 @@ test.runIf(isAtLength)('each run with one change is that of the changed bot', as
     explanation: 'Permutation p-value is undefined: no permutations were run.',
   });
   expect(figures.fees_doubled.value).toBe(runs.get('fees × 2'));
+});
+
+test.each([
+  ['permutation_p<=0.05', ['--permutations=10'], 'Run at least 19 permutations.'],
+  ['permutation_p<0.05', ['--permutations=19'], 'Run at least 20 permutations.'],
+  ['permutation_p<=0.05', ['--permutations=0'], 'Run at least 19 permutations, or remove'],
+  ['pbo<=0.2', [], 'cross-validation needs at least two trials'],
+  ['symbol_left_out>=0', GRID, 'the strategy needs all of its symbols'],
+] as const)('the gate %s with %j is refused before the run', async (gate, args, reason) => {
+  const out = join(directory, 'refused');
+  const words = ['backtest', 'robustness', noise, ...args, '--assert', gate, '--out', out];
+  const { code, stderr } = await inProcess(words);
+  expect(code).toBe(2);
+  expect(stderr).toContain(`assertion "${gate}": can never pass`);
+  expect(stderr).toContain(reason);
+  expect(existsSync(out)).toBe(false);
 });
 
 test.runIf(isAtLength)(

@@ -2,6 +2,7 @@ import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { showEstimate } from '../../../src/cli/show-estimate.ts';
 import { inProcess } from '../../cli/in-process.ts';
 import { isAtLength } from '../../length.ts';
 
@@ -58,3 +59,22 @@ test.runIf(isAtLength)(
     expect(hours).toBeCloseTo(core_hours! / 4, 12);
   },
 );
+
+test.each([
+  [0.0042, '15 core seconds', '15 seconds'],
+  [0.0001, '0.36 core seconds', 'less than a second'],
+  [0.5, '30 core minutes', '30 minutes'],
+  [400, '400 core hours', '16 days'],
+])('%d core hours are printed as %s', (core_hours, time, duration) => {
+  const pilot = { trials: 1, failed: 0 };
+  const transfer_bytes = { workers: 1, pods: 1 };
+  const counts = { trials: 1, skipped: 0, shards: 1, trials_per_shard: 1, parallel_shards: 1 };
+  const sizes = { bars: 1, input_bytes: 1, result_bytes: 1 };
+  const times = { seconds_per_trial: 1, seconds_per_shard: 1, hours: core_hours, cores: 1 };
+  const rows: (readonly unknown[])[] = [];
+  const out = { table: (_: unknown, all: typeof rows) => rows.push(...all) };
+  const estimate = { ...counts, ...sizes, ...times, core_hours, pilot, transfer_bytes };
+  showEstimate(out as never, estimate);
+  expect(rows).toContainEqual(['processor time', time]);
+  expect(rows).toContainEqual(['duration', `${duration} on 1 core`]);
+});

@@ -40,9 +40,9 @@ test.each([
 });
 
 test.each([
-  ['', 'expected a value at column 1 of the expression, found the end'],
-  ['a >', 'expected a value at column 4 of the expression, found the end'],
-  ['(a', 'expected ")" at column 3 of the expression, found the end'],
+  ['', 'the expression ends before a value'],
+  ['a >', 'the expression ends before a value'],
+  ['(a', 'the expression ends before ")"'],
   ['a b', 'expected an operator or the end at column 3 of the expression, found "b"'],
   ['a = b', 'expected a value or an operator at column 3 of the expression, found "= b"'],
   ['a[-1]', 'expected a number of steps at column 3 of the expression, found "-"'],

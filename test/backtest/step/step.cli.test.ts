@@ -167,6 +167,11 @@ test('breakpoints stop where their expression is true, and until ends at the nex
   expect(last!.state.bar).toBe(last!.state.bars);
 });
 
+test('a command that finds nothing up to the end says so', async () => {
+  const { stdout } = await step(['until close > 1e9', 'quit']);
+  expect(stdout).toContain('not found up to the end of the run: a bar with close > 1e9');
+});
+
 test('a strategy of the user in a thread of its own can be stepped through', async () => {
   const file = join(import.meta.dirname, '../../../examples/custom-strategy.yaml');
   const { code, stdout } = await step(['f', 'q'], [], file);

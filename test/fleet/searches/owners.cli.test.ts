@@ -91,6 +91,9 @@ test('only its owner and admins change or cancel a search', async () => {
   expect(await cli(bob, 'searches', 'cancel', search_id!)).toMatchObject({
     document: { error: { code: 'not_allowed' } },
   });
+  expect(await cli(bob, 'searches', 'cancel', '123')).toMatchObject({
+    document: { error: { code: 'not_found', remedy: 'See `service-local searches list`.' } },
+  });
   expect(await cli(bob, 'searches', 'list')).toMatchObject({
     code: 0,
     document: { searches: [{ search_id, title: 'sweep 1', created_by_name: 'ada', queued: 0 }] },

@@ -1,12 +1,16 @@
 import { resolve } from 'node:path';
 import { parseAssertionOn } from '../../../backtest/assertion.ts';
 import type { SearchRequest } from '../../../backtest/search/plan-search.ts';
-import { ROBUSTNESS_RANGES } from '../../../backtest/robustness/robustness-figures.ts';
+import {
+  MOST_PERMUTATIONS,
+  ROBUSTNESS_RANGES,
+} from '../../../backtest/robustness/robustness-figures.ts';
 import { ServiceError } from '../../../base/errors.ts';
 import { DATA_OPTIONS, HOLDOUT_OPTION } from '../../data-options.ts';
 import { DEFAULT_COLUMN_MB, MEMORY_OPTION } from '../../memory-option.ts';
 import { parseCountIn } from '../../parse-count.ts';
 import { goalOf, SEARCH_OPTIONS, searchRequestOf } from '../../search-options.ts';
+import { prepareSearch } from '../../prepare-search.ts';
 import { PLACE_OPTION, withRemoteTrials } from '../../search-place.ts';
 import { defineVerb } from '../../verb.ts';
 
@@ -28,9 +32,9 @@ export const verb = defineVerb({
     ...HOLDOUT_OPTION,
     permutations: {
       value: 'n',
-      description: 'number of permutations of the price changes, 0 for none',
-      default: 1000,
-      parse: parseCountIn(0, 1_000_000),
+      description:
+        'number of permutations of the price changes, 0 for none; 1000 by default, or none for a bot with models',
+      parse: parseCountIn(0, MOST_PERMUTATIONS),
     },
     blocks: {
       value: 'n',
@@ -69,31 +73,21 @@ export const verb = defineVerb({
     "backtest robustness bot.yaml -p fast=5:50:5 --assert 'pbo<=0.2' --assert 'permutation_p<=0.05'",
   ],
   async run(context, args, options) {
-    const { loadBot } = await import('../../../bots/load-bot.ts');
-    const { prepare, strategySource } = await import('../../../bots/prepare.ts');
-    const { signalsOver } = await import('../../../bots/models/signals.ts');
+    const search = searchOf(options);
+    const { bot, job, source } = await prepareSearch(context, args.file, options);
     const { prepareDirectory } = await import('../../../backtest/run-files.ts');
     const { planRobustness, testRobustness, trialsOf } =
       await import('../../../backtest/robustness/test-robustness.ts');
     const { writeRobustness } = await import('../../../backtest/robustness/robustness-files.ts');
-    const { countTrials } = await import('../../count-trials.ts');
-    const { ownStrategiesOf } = await import('../../own-strategies.ts');
+    const { captureTrials, countTrials } = await import('../../count-trials.ts');
     const { PhaseProgress } = await import('../../phase-progress.ts');
     const { robustnessFailure, showRobustness } = await import('../../show-robustness.ts');
     const { settings, signal } = context;
 
-    const { seed, blocks, from, to, columns, repair, holdout } = options;
-    const overrides = { params: {}, from, to, columns, repair, holdout };
-    const strategies = ownStrategiesOf(context);
-    const bot = loadBot(resolve(context.cwd, args.file), overrides, strategies.load);
-    const { job: prepared, notes } = await prepare(bot, {
-      catalogueDir: settings.catalogue_dir,
-      assertions: [],
-    });
-    for (const note of notes) context.message(`note: ${note}`);
-    const job = { ...prepared, signals: await signalsOver(bot.models, prepared.instruments) };
     const timeoutMs = settings.strategy_timeout_seconds * 1000;
-    const plan = planRobustness(job, { search: searchOf(options), seed, blocks }, timeoutMs);
+    const { seed, blocks, permutations, assert: assertions } = options;
+    const request = { search, seed, blocks, permutations, assertions };
+    const plan = planRobustness(job, request, timeoutMs);
     const directory = resolve(
       context.cwd,
       options.out ?? `${settings.runs_dir}/${job.bot.slug}/robustness-${plan.digest.slice(0, 12)}`,
@@ -101,21 +95,19 @@ export const verb = defineVerb({
     await prepareDirectory(directory);
 
     const counted = countTrials(context);
-    const lockWith = counted.capture(job);
+    const lockWith = await captureTrials(context, options.on, counted, job);
     const progress = new PhaseProgress(context);
     let document;
     try {
       const title = `robustness test of ${job.bot.slug}`;
       const remote = { bot, digest: plan.digest, title };
       document = await withRemoteTrials(context, options.on, remote, (runner, countOnServer) =>
-        testRobustness(plan, strategySource(bot), {
+        testRobustness(plan, source, {
           workers: settings.workers,
           memoryMb: settings.strategy_memory_mb,
           columnMb: options.memory ?? DEFAULT_COLUMN_MB,
           runner,
           directory,
-          permutations: options.permutations,
-          assertions: options.assert,
           signal,
           count: (ended) => {
             counted.record(job, 'robustness', ended);

@@ -4,6 +4,7 @@ import { DATA_OPTIONS, HOLDOUT_OPTION } from '../../data-options.ts';
 import { DEFAULT_COLUMN_MB, MEMORY_OPTION } from '../../memory-option.ts';
 import { PRUNE_OPTION, SEARCH_OPTIONS, searchRequestOf } from '../../search-options.ts';
 import type { Progress } from '../../output.ts';
+import { prepareSearch } from '../../prepare-search.ts';
 import { PLACE_OPTION, withRemoteTrials } from '../../search-place.ts';
 import { defineVerb } from '../../verb.ts';
 
@@ -43,30 +44,16 @@ export const verb = defineVerb({
   ],
   async run(context, args, options) {
     const request = searchRequestOf(options);
-    const { loadBot } = await import('../../../bots/load-bot.ts');
-    const { prepare, strategySource } = await import('../../../bots/prepare.ts');
-    const { signalsOver } = await import('../../../bots/models/signals.ts');
+    const { bot, job, source } = await prepareSearch(context, args.file, options);
     const { prepareDirectory } = await import('../../../backtest/run-files.ts');
     const { planSearch } = await import('../../../backtest/search/plan-search.ts');
     const { runSearch } = await import('../../../backtest/search/run-search.ts');
     const { withTrialPool } = await import('../../../backtest/search/trial-pool.ts');
     const { finishSweep } = await import('../../../backtest/search/sweep-document.ts');
-    const { countTrials } = await import('../../count-trials.ts');
+    const { captureTrials, countTrials } = await import('../../count-trials.ts');
     const { showSweep } = await import('../../show-backtest.ts');
-    const { ownStrategiesOf } = await import('../../own-strategies.ts');
-    const { settings } = context;
+    const { settings, signal } = context;
 
-    const { from, to, columns, repair, holdout } = options;
-    const overrides = { params: {}, from, to, columns, repair, holdout };
-    const strategies = ownStrategiesOf(context);
-    const bot = loadBot(resolve(context.cwd, args.file), overrides, strategies.load);
-    const { job: prepared, notes } = await prepare(bot, {
-      catalogueDir: settings.catalogue_dir,
-      assertions: [],
-    });
-    for (const note of notes) context.message(`note: ${note}`);
-    const signals = await signalsOver(bot.models, prepared.instruments);
-    const job = { ...prepared, signals };
     const search = planSearch(job, request, settings.strategy_timeout_seconds * 1000);
     const directory = resolve(
       context.cwd,
@@ -75,11 +62,9 @@ export const verb = defineVerb({
     await prepareDirectory(directory);
 
     const counted = countTrials(context);
-    const lockWith = counted.capture(job);
+    const lockWith = await captureTrials(context, options.on, counted, job);
     const { results, trials } = search;
     let progress: Progress | undefined;
-    // From here on, Ctrl-C keeps finished trials; before, it ends the process at once.
-    const { signal } = context;
     let failure: ServiceError | undefined;
     try {
       const limits = {
@@ -90,7 +75,7 @@ export const verb = defineVerb({
       const title = `sweep of ${job.bot.slug}`;
       const remote = { bot, digest: search.digest, title };
       await withRemoteTrials(context, options.on, remote, (runner, countOnServer) =>
-        withTrialPool(strategySource(bot), { ...limits, runner }, (pool) =>
+        withTrialPool(source, { ...limits, runner }, (pool) =>
           runSearch(search, pool, {
             directory,
             signal,

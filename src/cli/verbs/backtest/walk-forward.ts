@@ -1,17 +1,15 @@
 import { resolve } from 'node:path';
-import type { BacktestJob } from '../../../backtest/job.ts';
-import type { StrategySource } from '../../../backtest/strategy-source.ts';
 import { parseWalkForwardAssertion } from '../../../backtest/windows/walk-forward-gates.ts';
-import type { Bot, Overrides } from '../../../bots/load-bot.ts';
 import { parseSpan } from '../../../base/calendar-span.ts';
 import { ServiceError } from '../../../base/errors.ts';
 import { DATA_OPTIONS, HOLDOUT_OPTION } from '../../data-options.ts';
 import { gateFailure } from '../../gate-failure.ts';
 import { MEMORY_OPTION, DEFAULT_COLUMN_MB } from '../../memory-option.ts';
 import { PRUNE_OPTION, SEARCH_OPTIONS, searchRequestOf } from '../../search-options.ts';
+import { prepareSearch } from '../../prepare-search.ts';
 import { PLACE_OPTION, withRemoteTrials } from '../../search-place.ts';
 import type { Progress } from '../../output.ts';
-import { defineVerb, type Context } from '../../verb.ts';
+import { defineVerb } from '../../verb.ts';
 
 export const verb = defineVerb({
   summary: 'choose parameters on past windows and test them on the windows that follow',
@@ -73,18 +71,18 @@ export const verb = defineVerb({
   ],
   async run(context, args, options) {
     const search = searchRequestOf(options);
+    const { bot, job, source } = await prepareSearch(context, args.file, options);
     const { canonicalDigest } = await import('../../../backtest/run-lock.ts');
     const { prepareDirectory } = await import('../../../backtest/run-files.ts');
     const { walkForward } = await import('../../../backtest/windows/walk-forward.ts');
     const { walkForwardOutcome } =
       await import('../../../backtest/windows/walk-forward-document.ts');
     const { writeWalkForward } = await import('../../../backtest/windows/walk-forward-files.ts');
-    const { countTrials } = await import('../../count-trials.ts');
+    const { captureTrials, countTrials } = await import('../../count-trials.ts');
     const { showWalkForward } = await import('../../show-walk-forward.ts');
-    const { settings } = context;
+    const { settings, signal } = context;
 
     const { train, test, embargo, anchored } = options;
-    const { job, source, bot } = await prepareBot(context, args.file, options);
     const plan = { train, test, embargo, anchored };
     const digest = canonicalDigest({ lock: job.lock.digest, plan: { ...plan, search } });
     const directory = resolve(
@@ -96,8 +94,6 @@ export const verb = defineVerb({
     const counted = countTrials(context);
     let progress: Progress | undefined;
     let trials = { done: 0, total: 0 };
-    // From here on, Ctrl-C keeps finished trials; before, it ends the process at once.
-    const { signal } = context;
     let walk;
     try {
       const title = `walk-forward of ${job.bot.slug}`;
@@ -127,7 +123,9 @@ export const verb = defineVerb({
     } catch (error) {
       if (!signal.aborted) throw error;
       const { done, total } = trials;
-      throw new ServiceError('interrupted', `${done} of ${total} trials are done and saved`, {
+      const saved =
+        total === 0 ? 'no trial was run' : `${done} of ${total} trials are done and saved`;
+      throw new ServiceError('interrupted', saved, {
         remedy: 'Run the same command again to resume.',
         cause: error,
       });
@@ -135,7 +133,7 @@ export const verb = defineVerb({
       progress?.stop();
     }
     const outcome = walkForwardOutcome(walk, options.assert, {
-      trials: counted.capture(job)([]).trials,
+      trials: (await captureTrials(context, options.on, counted, job))([]).trials,
       holdout: counted.useHoldout(job),
     });
     const document = await writeWalkForward(directory, walk, outcome);
@@ -156,30 +154,3 @@ export const verb = defineVerb({
     };
   },
 });
-
-type DataOptions = Pick<Overrides, 'from' | 'to' | 'columns' | 'repair' | 'holdout'>;
-
-/** Loads the bot with its data and the outputs of its models. */
-async function prepareBot(
-  context: Context,
-  path: string,
-  { from, to, columns, repair, holdout }: DataOptions,
-): Promise<{ readonly job: BacktestJob; readonly source: StrategySource; readonly bot: Bot }> {
-  const { loadBot } = await import('../../../bots/load-bot.ts');
-  const { prepare, strategySource } = await import('../../../bots/prepare.ts');
-  const { signalsOver } = await import('../../../bots/models/signals.ts');
-  const { ownStrategiesOf } = await import('../../own-strategies.ts');
-  const { load } = ownStrategiesOf(context);
-  const bot = loadBot(
-    resolve(context.cwd, path),
-    { params: {}, from, to, columns, repair, holdout },
-    load,
-  );
-  const { job, notes } = await prepare(bot, {
-    catalogueDir: context.settings.catalogue_dir,
-    assertions: [],
-  });
-  for (const note of notes) context.message(`note: ${note}`);
-  const signals = await signalsOver(bot.models, job.instruments);
-  return { job: { ...job, signals }, source: strategySource(bot), bot };
-}

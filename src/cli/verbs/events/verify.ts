@@ -18,6 +18,10 @@ export const verb = defineVerb({
       return {
         data: { directory: archive.directory, bots },
         show(out) {
+          if (bots.length === 0) {
+            out.line('No bot has recorded an event yet.');
+            return;
+          }
           out.table(
             [
               { title: 'bot' },

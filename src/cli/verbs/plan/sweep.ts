@@ -1,7 +1,7 @@
-import { resolve } from 'node:path';
 import { DATA_OPTIONS, HOLDOUT_OPTION } from '../../data-options.ts';
 import { DEFAULT_COLUMN_MB, MEMORY_OPTION } from '../../memory-option.ts';
 import { parseCountIn } from '../../parse-count.ts';
+import { prepareSearch } from '../../prepare-search.ts';
 import { PRUNE_OPTION, SEARCH_OPTIONS, searchRequestOf } from '../../search-options.ts';
 import { defineVerb } from '../../verb.ts';
 
@@ -38,37 +38,22 @@ export const verb = defineVerb({
   examples: ['plan sweep bot.yaml -p fast=5:500:5 -p slow=20:2000:20 --cores 100'],
   async run(context, args, options) {
     const request = searchRequestOf(options);
-    const { loadBot } = await import('../../../bots/load-bot.ts');
-    const { prepare, strategySource } = await import('../../../bots/prepare.ts');
-    const { signalsOver } = await import('../../../bots/models/signals.ts');
+    const { bot, job, source } = await prepareSearch(context, args.file, options);
     const { planSearch } = await import('../../../backtest/search/plan-search.ts');
     const { withTrialPool } = await import('../../../backtest/search/trial-pool.ts');
     const { estimateSearch } = await import('../../../backtest/shards/estimate-search.ts');
-    const { ownStrategiesOf } = await import('../../own-strategies.ts');
     const { sentStrategy } = await import('../../search-place.ts');
     const { showEstimate } = await import('../../show-estimate.ts');
     const { settings } = context;
 
-    const { from, to, columns, repair, holdout } = options;
-    const overrides = { params: {}, from, to, columns, repair, holdout };
-    const { load } = ownStrategiesOf(context);
-    const bot = loadBot(resolve(context.cwd, args.file), overrides, load);
-    const { catalogue_dir: catalogueDir } = settings;
-    const { job, notes } = await prepare(bot, { catalogueDir, assertions: [] });
-    for (const note of notes) context.message(`note: ${note}`);
-    const signals = await signalsOver(bot.models, job.instruments);
-    const search = planSearch(
-      { ...job, signals },
-      request,
-      settings.strategy_timeout_seconds * 1000,
-    );
+    const search = planSearch(job, request, settings.strategy_timeout_seconds * 1000);
     const limits = {
       workers: 1,
       memoryMb: settings.strategy_memory_mb,
       columnMb: options.memory ?? DEFAULT_COLUMN_MB,
     };
     const strategy = await sentStrategy(bot);
-    const estimate = await withTrialPool(strategySource(bot), limits, (runner) =>
+    const estimate = await withTrialPool(source, limits, (runner) =>
       estimateSearch(search, strategy, runner, options.pilot),
     );
     const { cores } = options;

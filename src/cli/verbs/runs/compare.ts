@@ -33,8 +33,8 @@ export const verb = defineVerb({
   ],
   async run(context, args, options) {
     if (args.runs.length < 2 || args.runs.length > MOST_RUNS) {
-      throw new ServiceError('usage', `${args.runs.length} runs were named`, {
-        remedy: `Name two to ${MOST_RUNS} runs.`,
+      throw new ServiceError('usage', `Name two to ${MOST_RUNS} runs, not ${args.runs.length}`, {
+        remedy: 'Directories of backtests contain summary.json; run ids are names in runs_dir.',
       });
     }
     const { findRun, readRun } = await import('../../../backtest/compare/stored-run.ts');

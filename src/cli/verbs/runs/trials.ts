@@ -1,7 +1,5 @@
-import type { listTrials } from '../../../api/trials.ts';
 import type { LedgerEntry, LedgerFault } from '../../../backtest/ledger/ledger-entry.ts';
 import type { TrialGroup } from '../../../backtest/ledger/trial-groups.ts';
-import type { AnswerOf } from '../../../client/route.ts';
 import { ServiceError } from '../../../base/errors.ts';
 import { formatCount, formatCountOf, formatRatio, NO_VALUE } from '../../../base/format.ts';
 import { CHAIN_FAULTS, endFault, GENESIS, type ChainHead } from '../../../base/hash-chain.ts';
@@ -14,7 +12,8 @@ export const verb = defineVerb({
   summary: 'show how many trials were run on which data',
   description:
     'Lists the trials that backtests and sweeps recorded on this machine, by strategy and data. A ' +
-    'repeated trial counts once. With --verify, names each altered or missing entry. On this ' +
+    'repeated trial counts once. The best Sharpe ratio is annualized; that of a shorter window is ' +
+    'multiplied by the square root of its share of the whole window. With --verify, names each altered or missing entry. On this ' +
     'machine, it cannot detect a deleted ledger or missing last entries. With --server, it can; that ' +
     'ledger counts the backtests of all users and agents.',
   options: {
@@ -71,24 +70,9 @@ async function readOwnLedger({ settings }: Context): Promise<Ledger> {
 
 /** Reads the whole ledger and verifies it here, so that the server need not be trusted. */
 async function readServerLedger(context: Context): Promise<Ledger> {
-  const { connect } = await import('../../connect.ts');
+  const { readServerEntries } = await import('../../server-ledger.ts');
   const { verifyEntries } = await import('../../../backtest/ledger/ledger-entry.ts');
-  const server = await connect(context);
-  const entries: LedgerEntry[] = [];
-  let head: ChainHead = GENESIS;
-  let after: number | null = 0;
-  while (after !== null) {
-    const page: AnswerOf<typeof listTrials> = await server.call<typeof listTrials>(
-      'get',
-      '/trials',
-      {
-        query: { after_seq: after, limit: 1000 },
-      },
-    );
-    entries.push(...page.items);
-    head = page.head;
-    after = page.next_cursor === null ? null : Number(page.next_cursor);
-  }
+  const { entries, head } = await readServerEntries(context);
   const { last, faults } = verifyEntries(entries, GENESIS);
   const cut = endFault(last, head);
   const place = context.settings.server_url;
@@ -108,7 +92,7 @@ function showGroups(out: Output, groups: readonly TrialGroup[]): void {
       { title: 'bars' },
       { title: 'window' },
       { title: 'trials', ...right },
-      { title: 'best Sharpe', ...right },
+      { title: 'best Sharpe over window', ...right },
       { title: 'holdout opened', ...right },
     ],
     groups.map((group) => [
