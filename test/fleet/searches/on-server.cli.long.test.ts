@@ -36,17 +36,17 @@ afterAll(async () => {
   await rm(directory, { recursive: true });
 });
 
-function run(words: readonly string[]): Promise<Result> {
+function run(words: readonly string[], home = 'home'): Promise<Result> {
   const env = {
-    SERVICE_LOCAL_HOME: join(directory, 'home'),
+    SERVICE_LOCAL_HOME: join(directory, home),
     SERVICE_LOCAL_SERVER_URL: server.url,
     SERVICE_LOCAL_TOKEN: authorization.slice('Bearer '.length),
   };
   return inProcess([...words, '--json'], { env });
 }
 
-async function json(words: readonly string[]): Promise<Record<string, unknown>> {
-  const result = await run(words);
+async function json(words: readonly string[], home?: string): Promise<Record<string, unknown>> {
+  const result = await run(words, home);
   expect(result, result.stdout).toMatchObject({ code: 0 });
   return JSON.parse(result.stdout) as Record<string, unknown>;
 }
@@ -93,6 +93,21 @@ test('an own strategy of several files runs in the sandbox of the workers', asyn
   const bot = await writeOwnBot(directory);
   const { local, remote } = await both('own', ['backtest', 'sweep', bot, '-p', 'day=1:6:1']);
   expect(remote).toEqual(local);
+});
+
+test('the summary states the trials that other machines have recorded on the server', async () => {
+  const words = ['backtest', 'sweep', SMA, '--on', 'server', '--out'];
+  await json([...words, join(directory, 'first'), '-p', 'fast=3,4']);
+  const other = [...words, join(directory, 'second'), '-p', 'fast=4,6'];
+  const { lock } = await json(other, 'home-of-another-machine');
+  const { count } = (lock as { readonly trials: { readonly count: number } }).trials;
+  const { groups } = (await json(['runs', 'trials', '--server'])) as {
+    readonly groups: readonly { readonly family: string; readonly trials: number }[];
+  };
+  const { trials } = groups.find(({ family }) => family === 'sma_crossover')!;
+  // Two of them are the own trials of the second sweep.
+  expect(count).toBe(trials - 2);
+  expect(count).toBeGreaterThan(0);
 });
 
 test('each shard is a span and counts in the metrics of its worker', async () => {
