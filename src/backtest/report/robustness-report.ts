@@ -24,8 +24,9 @@ export function renderRobustnessReport(document: RobustnessDocument): string {
   return renderPage({
     title: `${document.bot.name} · robustness`,
     body: html`<main>
-      ${heading(document)} ${figuresSection(document)} ${permutationSection(document)}
-      ${overfittingSection(document)} ${runsSection(document)}
+      ${heading(document)} ${figuresSection(document)}
+      <div class="smalls">${permutationSection(document)} ${overfittingSection(document)}</div>
+      ${runsSection(document)}
     </main>`,
     data: null,
     scripts: [switchTheme],

@@ -130,12 +130,18 @@ function keyFigures({ document, summary }: WalkForwardReportInput): Html {
 const SOUND_EFFICIENCY = 0.5;
 
 function judgement({ efficiency, undefined: reasons }: WalkForwardDocument): Html {
-  const { value } = efficiency;
+  const { value, in_sample_annual: trained, out_of_sample_annual: tested } = efficiency;
   if (value === null) {
     const reason = reasons['efficiency.value'];
     return html`<p class="judgement">
       The walk-forward efficiency is
       undefined${reason === undefined ? nothing : html`: ${UNDEFINED_REASONS[reason]}`}.
+    </p>`;
+  }
+  if (value < 0) {
+    return html`<p class="judgement warning">
+      In the test windows, the chosen parameters made ${formatPercent(tested!)} a year, after
+      ${formatPercent(trained!)} in training. The result in training is probably overfitting.
     </p>`;
   }
   const isSound = value >= SOUND_EFFICIENCY;
@@ -234,7 +240,8 @@ function stabilitySection(
     const level =
       value === null || most === least
         ? 0
-        : Math.ceil((5 * Math.abs(value - worst)) / (most - least));
+        : // Rounding may exceed the highest level.
+          Math.min(5, Math.ceil((5 * Math.abs(value - worst)) / (most - least)));
     const shade = level === 0 ? '' : `more-${level}`;
     return html`<td class="${shade}${isChosen ? ' best' : ''}">
       ${value === null ? NO_VALUE : formatFigure(figure, value)}

@@ -20,7 +20,7 @@ export interface Stress {
 }
 
 /** Bars by which the start of the run is shifted from the bar of its first order. */
-const OFFSETS = [1, 2, 5, 10, 20];
+const OFFSETS = [1, 2, 5, 20, 100];
 
 /**
  * Returns the stresses that apply: fees of zero cannot double, and a single symbol cannot be left out.
@@ -65,7 +65,7 @@ export function stressesOf(job: BacktestJob, firstOrder: number | undefined): St
   const last = Math.min(...instruments.map(({ bars }) => bars.time[bars.length - 1]!));
   for (const offset of OFFSETS) {
     const from = times[first + offset];
-    if (from === undefined || from > last) break;
+    if (2 * offset > times.length - first || from === undefined || from > last) break;
     const bars = formatCountOf(offset, 'bar');
     stresses.push({
       name: 'start_shifted',
