@@ -30,7 +30,7 @@ export async function captureTrials(
     return (own) => ({ ...job.lock, trials: earlierThan(own) });
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error;
-    context.message(`warning: only the trials of this machine are counted: ${error.message}`);
+    // At the end, a warning says that the server does not count the trials.
     return counted.capture(job);
   }
 }
