@@ -17,7 +17,7 @@ export const verb = defineVerb({
   description:
     'Runs a session again over its recorded bars, then a second time with other parameters ' +
     'after an event. Fills after that event are simulated, also if the session traded at an exchange. ' +
-    ' Compares figures, equity and drawdown of both, and writes one HTML page. ' +
+    'Compares figures, equity and drawdown of both, and writes one HTML page. ' +
     'Changes and records nothing on the server.',
   arguments: { bot: BOT_ARGUMENT },
   options: {
