@@ -130,7 +130,7 @@ function idOf({ order, client_order_id }: Pick<VenueOrder, 'order' | 'client_ord
 
 type Sums = Pick<VenueReport, 'filled' | 'cost' | 'fee' | 'fee_units' | 'corrections'>;
 
-/** Of what the exchange filled before the fork. */
+/** Sums that the exchange had reported before the fork. */
 function sumsOf(report: VenueReport | undefined): Sums {
   if (report === undefined) return { filled: 0, cost: 0, fee: 0, fee_units: 0 };
   const { filled, cost, fee, fee_units, corrections } = report;

@@ -140,7 +140,7 @@ function endOf({ status, halt, stopped = false }: Ended, isUnwanted: boolean): S
   return halt === undefined && isUnwanted ? 'stop' : 'halt';
 }
 
-export function isSupervisionInput(kind: string): kind is SupervisionInput['kind'] {
+function isSupervisionInput(kind: string): kind is SupervisionInput['kind'] {
   return (SUPERVISION_KINDS as readonly string[]).includes(kind);
 }
 
