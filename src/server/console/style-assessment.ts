@@ -1,7 +1,7 @@
 /** Styles of the self-assessment, and of all pages on paper. They follow `STYLE_OF_BOTS`. */
 export const STYLE_OF_ASSESSMENT = `
 .assessment > * + * { margin-top: 1.25rem; }
-.assessment .heading .filter { align-items: center; }
+.assessment .heading .filter { align-items: center; flex-wrap: nowrap; }
 .assessment .heading .filter label { margin: 0; }
 .assessment .heading .filter .field { display: flex; gap: 0.5rem; align-items: center; flex: 0 1 10rem; }
 .answers { max-width: 58rem; }
@@ -10,7 +10,11 @@ export const STYLE_OF_ASSESSMENT = `
 .answers .field + .field { margin-top: 0.75rem; }
 .answers .group > * + * { margin-top: 0.75rem; }
 .answers .pair { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 14rem), 1fr)); gap: 0.75rem 1rem; }
-.answers .pair .field { margin: 0; }
+.answers .pair.two { grid-template-columns: minmax(0, 3fr) minmax(8.5rem, 2fr); }
+.answers .paragraph { display: grid; grid-template-columns: 13rem minmax(0, 1fr); gap: 0.75rem 1rem; }
+.answers .paragraph select { width: 100%; min-width: 0; }
+.answers :is(.pair, .paragraph) .field { margin: 0; min-width: 0; }
+@media (max-width: 40rem) { .answers .paragraph { grid-template-columns: minmax(0, 1fr); } }
 .answers .pair .wide { grid-column: 1 / -1; }
 .answers .field .check { margin-top: 0.375rem; }
 .answers legend { max-width: 100%; overflow-wrap: anywhere; }
@@ -23,6 +27,7 @@ export const STYLE_OF_ASSESSMENT = `
 .facts-of-records dl.facts { grid-template-columns: minmax(6rem, max-content) minmax(0, 1fr); gap: 0.125rem 1rem; }
 .facts-of-records .source { color: var(--muted); font-size: 0.75rem; }
 .facts-of-records .marker { display: none; }
+.firm .details { font-size: inherit; color: inherit; }
 .firm thead th { white-space: normal; vertical-align: bottom; }
 @media print {
   @page {
@@ -44,7 +49,7 @@ export const STYLE_OF_ASSESSMENT = `
   th, td { padding: 0.1875rem 0.5rem 0.1875rem 0; overflow-wrap: anywhere; }
   thead { display: table-header-group; }
   thead th, .number, time, .badge, .sub, td code { white-space: normal; }
-  tbody th { min-width: 0; }
+  tbody th, .details { min-width: 0; }
   tr, figure, .figures > div { break-inside: avoid; }
   h1, h2, h3 { break-after: avoid; }
   section { margin-top: 1.25rem; }

@@ -144,7 +144,11 @@ function botColumns(year: number): readonly Column<Bot>[] {
       isNumber: true,
       cell: ({ open_deficiencies }) => open_deficiencies,
     },
-    { title: 'Saved', cell: ({ saved_at }) => saved_at?.slice(0, 10) ?? '' },
+    {
+      title: 'Saved',
+      cell: ({ saved_at }) =>
+        saved_at !== null && html`<time datetime="${saved_at}">${saved_at.slice(0, 10)}</time>`,
+    },
   ];
 }
 
@@ -189,7 +193,10 @@ function deficiencyColumns(year: number): readonly Column<Deficiency>[] {
 function paragraphColumns(): readonly Column<Paragraph>[] {
   return [
     { title: 'Paragraph', isHeader: true, cell: ({ id }) => id },
-    { title: 'Requirement, in our words', cell: ({ requirement }) => requirement },
+    {
+      title: 'Requirement, in our words',
+      cell: ({ requirement }) => html`<span class="details">${requirement}</span>`,
+    },
     ...ASSESSMENTS.map((name): Column<Paragraph> => ({
       title: nameAssessment(name),
       isNumber: true,

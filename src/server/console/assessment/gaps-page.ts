@@ -83,7 +83,7 @@ function gapRow(gap: Gap, typed: Typed | undefined): Html {
   return html`<fieldset>
     <legend>${missing}</legend>
     ${articles.length > 0 && html`<p class="note">Article ${articles.join(', ')}</p>`}
-    <div class="pair">
+    <div class="pair two">
       ${fieldsOf(gap).map((one) => answerField(one, typed, one.label === 'Due' ? 'date' : 'line'))}
     </div>
   </fieldset>`;

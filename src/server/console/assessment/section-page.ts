@@ -1,5 +1,6 @@
 import { html, raw } from 'hono/html';
 import { ServiceError } from '../../../base/errors.ts';
+import { RISK_LIMITS, type LimitName } from '../../../base/risk-limits.ts';
 import { toAnswerPointer } from '../../../base/validation-report-fields.ts';
 import { renderFields } from '../../../compliance/report/page-parts.ts';
 import { fieldsIn, figuresIn } from '../../../compliance/report/report-fields.ts';
@@ -118,7 +119,8 @@ function titleOf(parent: string): string {
   if (list === 'changes') return `Version ${item.slice(1)}`;
   if (list === 'incidents') return `Failed run ${item}`;
   if (list === 'articles') return item;
-  return list === 'risk_controls' ? labelOf(item) : `(${item})`;
+  if (list !== 'risk_controls') return `(${item})`;
+  return labelOf(RISK_LIMITS[item as LimitName]?.title ?? item);
 }
 
 function fieldGroup(
@@ -132,7 +134,8 @@ function fieldGroup(
   if (title === '') return html`<div class="group">${controls}</div>`;
   return html`<fieldset>
     <legend>${title}</legend>
-    ${introductionOf(draft, parent)} ${controls}
+    ${introductionOf(draft, parent)}
+    <div class="${parent.startsWith('/articles/') ? 'paragraph' : 'pair'}">${controls}</div>
   </fieldset>`;
 }
 
