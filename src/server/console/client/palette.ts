@@ -109,10 +109,12 @@ export function palette(): void {
     dialog.close();
     location.assign(path);
   }
+  const searched = (): string => input.value.trim().toLowerCase();
+  const known = (): Entry[] =>
+    [...here, ...pages].filter(({ title: name }) => name.toLowerCase().includes(searched()));
   async function search(): Promise<void> {
-    const text = input.value.trim().toLowerCase();
-    const known = [...here, ...pages].filter((one) => one.title.toLowerCase().includes(text));
-    show(known);
+    const text = searched();
+    show(known());
     request?.abort();
     request = new AbortController();
     try {
@@ -121,7 +123,7 @@ export function palette(): void {
       if (!answer.ok) return;
       const { items } = (await answer.json()) as { readonly items: readonly BotSummary[] };
       show([
-        ...known,
+        ...known(),
         ...items.map(({ name, slug }) => ({
           title: name,
           path: `/console/bots/${slug}`,
@@ -141,6 +143,8 @@ export function palette(): void {
   }
 
   input.addEventListener('input', () => {
+    // Enter opens what is typed, also before the server has answered.
+    show(known());
     clearTimeout(timer);
     timer = setTimeout(search, SEARCH_MS);
   });
