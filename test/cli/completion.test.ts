@@ -76,7 +76,7 @@ describe('in bash', () => {
 });
 
 describe('in zsh', () => {
-  it('describes the same verbs, whether sourced or in fpath', async () => {
+  it.runIf(isAtLength)('describes the same verbs, whether sourced or in fpath', async () => {
     const { code, stdout } = await serviceLocal(['completion', 'zsh']);
     expect(code).toBe(0);
     expect(stdout).toMatch(/^#compdef service-local\n/);

@@ -16,7 +16,6 @@ import { text } from 'node:stream/consumers';
 import { pathToFileURL } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { oldNode } from './old-node.ts';
-import { isAtLength } from '../length.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 
@@ -126,7 +125,7 @@ describe.skipIf(oldNode === undefined)('on a Node that is too old', () => {
       `echo ${process.execPath}`,
     );
 
-  it.runIf(isAtLength)('prints a message if npm has to download Node', async () => {
+  it('prints a message if npm has to download Node', async () => {
     const path = await downloading();
     const { code, stdout, stderr } = await onOldNode(['config', 'explain', AWKWARD], path);
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
@@ -148,7 +147,7 @@ describe.skipIf(oldNode === undefined)('on a Node that is too old', () => {
     ]);
   });
 
-  it.runIf(isAtLength)('prints no message with --quiet', async () => {
+  it('prints no message with --quiet', async () => {
     const ended = await onOldNode(['config', 'list', '--quiet', '--json'], await downloading());
     expect(ended).toMatchObject({ code: 0, stderr: '' });
   });
@@ -163,7 +162,7 @@ describe.skipIf(oldNode === undefined)('on a Node that is too old', () => {
     expect(ended).toMatchObject({ code: 9, signal: null, stdout: 'ready\n' });
   });
 
-  it.runIf(isAtLength)('leaves no server behind when it is killed', async () => {
+  it('leaves no server behind when it is killed', async () => {
     const path = await npmThat(`echo ${process.execPath}`);
     // The server writes to the same pipes, so that they are open until it has ended.
     const ended = await onOldNode(['server', '--port', '0'], path, (kill) => kill('SIGKILL'));
@@ -177,7 +176,7 @@ describe.skipIf(oldNode === undefined)('on a Node that is too old', () => {
     expect(ended).toMatchObject({ code: null, signal: 'SIGKILL' });
   });
 
-  it.runIf(isAtLength).each([
+  it.each([
     ['npm fails', () => npmThat('exit 1'), 'npm could not provide Node 26'],
     [
       'npm finds only the old one',

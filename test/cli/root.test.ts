@@ -162,33 +162,36 @@ describe.each(mainlyOn('sqlite'))('the trust root, with a server on %s', (kind) 
     });
   });
 
-  test('without a root, the current key vouches for the next one, and a root can follow', async () => {
-    const held = await trusted();
-    const next = newPem();
-    expect(await cli('keys', 'announce', `--key=${next.x}`, '--code', '000000')).toMatchObject({
-      code: 4,
-    });
-    await ask('keys', 'announce', `--key=${next.x}`, ...code());
-    const told = await trusted(held);
-    expect(told).toMatchObject({ by: 'held', keyset: { version: 1 } });
-    await restart(next.pem);
-    const [active, former] = await keys();
-    expect(active).toMatchObject({ public_key_id: next.id, status: 'active', in_keyset: null });
-    // One machine holds the former key, the other has renewed since.
-    for (const one of [held, told]) expect((await trusted(one)).keys.has(next.id)).toBe(true);
+  test.runIf(isAtLength)(
+    'without a root, the current key vouches for the next one, and a root can follow',
+    async () => {
+      const held = await trusted();
+      const next = newPem();
+      expect(await cli('keys', 'announce', `--key=${next.x}`, '--code', '000000')).toMatchObject({
+        code: 4,
+      });
+      await ask('keys', 'announce', `--key=${next.x}`, ...code());
+      const told = await trusted(held);
+      expect(told).toMatchObject({ by: 'held', keyset: { version: 1 } });
+      await restart(next.pem);
+      const [active, former] = await keys();
+      expect(active).toMatchObject({ public_key_id: next.id, status: 'active', in_keyset: null });
+      // One machine holds the former key, the other has renewed since.
+      for (const one of [held, told]) expect((await trusted(one)).keys.has(next.id)).toBe(true);
 
-    await retire(former!.public_key_id);
-    expect(JSON.parse(await published())).not.toHaveProperty('keyset');
-    expect((await trusted(told)).keys.size).toBe(1);
-    const again = newPem();
-    await ask('keys', 'announce', `--key=${again.x}`, ...code());
-    const second = await trusted(told);
-    expect(second).toMatchObject({ keyset: { version: 2 } });
-    await setUp();
-    expect(await trusted(second)).toMatchObject({ by: 'held', root: {}, keyset: { version: 3 } });
-    const refused = await cli('keys', 'announce', `--key=${newPem().x}`, ...code());
-    expect(refused.stderr).toMatch(/conflict: this issuer has a trust root/);
-  });
+      await retire(former!.public_key_id);
+      expect(JSON.parse(await published())).not.toHaveProperty('keyset');
+      expect((await trusted(told)).keys.size).toBe(1);
+      const again = newPem();
+      await ask('keys', 'announce', `--key=${again.x}`, ...code());
+      const second = await trusted(told);
+      expect(second).toMatchObject({ keyset: { version: 2 } });
+      await setUp();
+      expect(await trusted(second)).toMatchObject({ by: 'held', root: {}, keyset: { version: 3 } });
+      const refused = await cli('keys', 'announce', `--key=${newPem().x}`, ...code());
+      expect(refused.stderr).toMatch(/conflict: this issuer has a trust root/);
+    },
+  );
 
   test('without a root, machines do not trust an unannounced key', async () => {
     const held = await trusted();
@@ -208,20 +211,23 @@ describe.each(mainlyOn('sqlite'))('the trust root, with a server on %s', (kind) 
     expect(JSON.parse(await published())).not.toHaveProperty('roots');
   });
 
-  test('an enrollment code carries the fingerprint of the root and also works without it', async () => {
-    const fingerprint = await setUp();
-    for (const strip of [false, true]) {
-      const { stdout } = await cli('devices', 'enroll-code', '--deployment', 'tokyo');
-      const parsed = parseEnrollmentText(stdout)!;
-      expect(parsed.rootFingerprint).toBe(fingerprint);
-      const home = join(directory, `home-${strip}`);
-      const enrolled = await inProcess(
-        ['license', 'enroll', '--code', strip ? parsed.code : stdout.trim()],
-        { cwd: directory, env: { ...server.env, SERVICE_LOCAL_HOME: home } },
-      );
-      expect({ code: enrolled.code, error: enrolled.stderr }).toMatchObject({ code: 0 });
-    }
-  });
+  test.runIf(isAtLength)(
+    'an enrollment code carries the fingerprint of the root and also works without it',
+    async () => {
+      const fingerprint = await setUp();
+      for (const strip of [false, true]) {
+        const { stdout } = await cli('devices', 'enroll-code', '--deployment', 'tokyo');
+        const parsed = parseEnrollmentText(stdout)!;
+        expect(parsed.rootFingerprint).toBe(fingerprint);
+        const home = join(directory, `home-${strip}`);
+        const enrolled = await inProcess(
+          ['license', 'enroll', '--code', strip ? parsed.code : stdout.trim()],
+          { cwd: directory, env: { ...server.env, SERVICE_LOCAL_HOME: home } },
+        );
+        expect({ code: enrolled.code, error: enrolled.stderr }).toMatchObject({ code: 0 });
+      }
+    },
+  );
 
   test('a new signing key issues no leases until a keyset with that key is uploaded', async () => {
     await setUp();
@@ -268,18 +274,21 @@ describe.each(mainlyOn('sqlite'))('the trust root, with a server on %s', (kind) 
     expect(await trusted(held)).toMatchObject({ by: 'held', keyset: { version: 2 } });
   });
 
-  test('a server with another issuer name issues no leases, since machines would reject them', async () => {
-    await setUp();
-    await server.stop();
-    server = await serveHere(world.database, { SERVICE_LOCAL_LICENSE_ISSUER: 'other' });
-    expect(server.log()).toMatch(
-      /this server issues no leases: the trust root belongs to the issuer service-local, but license_issuer is other/,
-    );
-    const ready = (await (await fetch(`${server.url}/readyz`)).json()) as object;
-    expect(ready).toMatchObject({ missing: [{ part: 'signing_key', reason: 'other_issuer' }] });
-    const refused = await cli('leases', 'issue', '--deployment', 'tokyo', '--out', 'new.json');
-    expect(refused.stderr).toMatch(/license_lease_unavailable/);
-  });
+  test.runIf(isAtLength)(
+    'a server with another issuer name issues no leases, since machines would reject them',
+    async () => {
+      await setUp();
+      await server.stop();
+      server = await serveHere(world.database, { SERVICE_LOCAL_LICENSE_ISSUER: 'other' });
+      expect(server.log()).toMatch(
+        /this server issues no leases: the trust root belongs to the issuer service-local, but license_issuer is other/,
+      );
+      const ready = (await (await fetch(`${server.url}/readyz`)).json()) as object;
+      expect(ready).toMatchObject({ missing: [{ part: 'signing_key', reason: 'other_issuer' }] });
+      const refused = await cli('leases', 'issue', '--deployment', 'tokyo', '--out', 'new.json');
+      expect(refused.stderr).toMatch(/license_lease_unavailable/);
+    },
+  );
 
   test('a key in the keyset signs as soon as the server starts', async () => {
     await setUp();
@@ -317,43 +326,48 @@ describe.each(mainlyOn('sqlite'))('the trust root, with a server on %s', (kind) 
     },
   );
 
-  test('rejects an older keyset, another root, another issuer, and a keyset without a key in use', async () => {
-    await setUp();
-    const first = await readFile(join(directory, 'root/license-root.json'), 'utf8');
-    const sign = ['root', 'sign-keyset', ...chain, ...key('root-key-1'), '--yes'];
-    await ask(...sign, '--upload');
-    await writeFile(join(directory, 'old.json'), first);
-    const old = await cli('root', 'sign-keyset', '--chain', 'old.json', '--upload');
-    expect(old).toMatchObject({ code: 6 });
-    expect(old.stderr).toMatch(/keyset_rollback|has version 1, but version 2 is already trusted/);
+  test.runIf(isAtLength)(
+    'rejects an older keyset, another root, another issuer, and a keyset without a key in use',
+    async () => {
+      await setUp();
+      const first = await readFile(join(directory, 'root/license-root.json'), 'utf8');
+      const sign = ['root', 'sign-keyset', ...chain, ...key('root-key-1'), '--yes'];
+      await ask(...sign, '--upload');
+      await writeFile(join(directory, 'old.json'), first);
+      const old = await cli('root', 'sign-keyset', '--chain', 'old.json', '--upload');
+      expect(old).toMatchObject({ code: 6 });
+      expect(old.stderr).toMatch(/keyset_rollback|has version 1, but version 2 is already trusted/);
 
-    const other = await newChain('other');
-    expect((await cli(...other)).stderr).toMatch(/does not descend from the trusted one/);
-    const foreign = await newChain('foreign', '--license-issuer', 'evil');
-    expect(await cli(...foreign, '--replace', ...code())).toMatchObject({
-      code: 6,
-      stderr: expect.stringMatching(/belongs to the issuer evil/) as string,
-    });
+      const other = await newChain('other');
+      expect((await cli(...other)).stderr).toMatch(/does not descend from the trusted one/);
+      const foreign = await newChain('foreign', '--license-issuer', 'evil');
+      expect(await cli(...foreign, '--replace', ...code())).toMatchObject({
+        code: 6,
+        stderr: expect.stringMatching(/belongs to the issuer evil/) as string,
+      });
 
-    const [active] = await keys();
-    const lacking = await cli(
-      ...sign,
-      '--retire',
-      active!.public_key_id,
-      '--add',
-      newPem().x,
-      '--upload',
-    );
-    expect(lacking.stderr).toMatch(/the keyset lacks the active signing key/);
-    expect(await trusted()).toMatchObject({ keyset: { version: 2 } });
+      const [active] = await keys();
+      const lacking = await cli(
+        ...sign,
+        '--retire',
+        active!.public_key_id,
+        '--add',
+        newPem().x,
+        '--upload',
+      );
+      expect(lacking.stderr).toMatch(/the keyset lacks the active signing key/);
+      expect(await trusted()).toMatchObject({ keyset: { version: 2 } });
 
-    await ask('leases', 'issue', '--deployment', 'tokyo', '--out', 'lease.json');
-    const next = newPem();
-    await ask(...sign, `--add=${next.x}`, '--upload');
-    await restart(next.pem);
-    const without = await cli(...sign, '--retire', active!.public_key_id, '--upload');
-    expect(without.stderr).toMatch(/lacks the key \S+, which signed leases that are still in use/);
-  });
+      await ask('leases', 'issue', '--deployment', 'tokyo', '--out', 'lease.json');
+      const next = newPem();
+      await ask(...sign, `--add=${next.x}`, '--upload');
+      await restart(next.pem);
+      const without = await cli(...sign, '--retire', active!.public_key_id, '--upload');
+      expect(without.stderr).toMatch(
+        /lacks the key \S+, which signed leases that are still in use/,
+      );
+    },
+  );
 
   test('the next keyset withdraws a retired key, and the status prints the command for that', async () => {
     await setUp();
@@ -536,37 +550,40 @@ describe.each(mainlyOn('sqlite'))('the trust root, with a server on %s', (kind) 
     expect(refused.stderr).toMatch(message);
   });
 
-  test('warns in the log and the metrics of documents that expire within 60 days', async () => {
-    await ask('root', 'init', '--out', 'root', '--expires-in', '61d');
-    const sign = ['root', 'sign-keyset', ...chain, ...key('root-key-1'), '--yes', '--upload'];
-    await ask(...sign, '--expires-in', '59d', ...code());
-    await restart(newPem().pem);
-    expect(server.log()).toMatch(
-      /the license keyset expires at 20\S+: run `service-local identity root sign/,
-    );
-    expect(server.log()).not.toMatch(/license root expires/);
-    const ready = (await (await fetch(`${server.url}/readyz`)).json()) as object;
-    expect(ready).toMatchObject({ warnings: [{ part: 'trust_root', reason: 'keyset_expires' }] });
-    // Only an enrolled machine asks a server.
-    const { stdout: text } = await cli('devices', 'enroll-code', '--deployment', 'tokyo');
-    const machine = {
-      cwd: directory,
-      env: { ...server.env, SERVICE_LOCAL_HOME: join(directory, 'machine') },
-    };
-    await inProcess(['license', 'enroll', '--code', text.trim()], machine);
-    const doctor = await inProcess(['doctor', '--json'], machine);
-    const { checks } = JSON.parse(doctor.stdout) as { checks: { code: string }[] };
-    expect(checks.find(({ code: name }) => name === 'server')).toMatchObject({
-      status: 'warn',
-      summary: expect.stringMatching(/the license keyset expires at 20/) as string,
-    });
-    const answer = await fetch(`${server.url}/metrics`, {
-      headers: { authorization: `Bearer ${token}` },
-    });
-    const [, left] = /license_trust_expires_in_seconds\{document="keyset"\} (\d+)/.exec(
-      await answer.text(),
-    )!;
-    expect(Number(left)).toBeGreaterThan(58 * 86_400);
-    expect(Number(left)).toBeLessThan(59 * 86_400 + 1);
-  });
+  test.runIf(isAtLength)(
+    'warns in the log and the metrics of documents that expire within 60 days',
+    async () => {
+      await ask('root', 'init', '--out', 'root', '--expires-in', '61d');
+      const sign = ['root', 'sign-keyset', ...chain, ...key('root-key-1'), '--yes', '--upload'];
+      await ask(...sign, '--expires-in', '59d', ...code());
+      await restart(newPem().pem);
+      expect(server.log()).toMatch(
+        /the license keyset expires at 20\S+: run `service-local identity root sign/,
+      );
+      expect(server.log()).not.toMatch(/license root expires/);
+      const ready = (await (await fetch(`${server.url}/readyz`)).json()) as object;
+      expect(ready).toMatchObject({ warnings: [{ part: 'trust_root', reason: 'keyset_expires' }] });
+      // Only an enrolled machine asks a server.
+      const { stdout: text } = await cli('devices', 'enroll-code', '--deployment', 'tokyo');
+      const machine = {
+        cwd: directory,
+        env: { ...server.env, SERVICE_LOCAL_HOME: join(directory, 'machine') },
+      };
+      await inProcess(['license', 'enroll', '--code', text.trim()], machine);
+      const doctor = await inProcess(['doctor', '--json'], machine);
+      const { checks } = JSON.parse(doctor.stdout) as { checks: { code: string }[] };
+      expect(checks.find(({ code: name }) => name === 'server')).toMatchObject({
+        status: 'warn',
+        summary: expect.stringMatching(/the license keyset expires at 20/) as string,
+      });
+      const answer = await fetch(`${server.url}/metrics`, {
+        headers: { authorization: `Bearer ${token}` },
+      });
+      const [, left] = /license_trust_expires_in_seconds\{document="keyset"\} (\d+)/.exec(
+        await answer.text(),
+      )!;
+      expect(Number(left)).toBeGreaterThan(58 * 86_400);
+      expect(Number(left)).toBeLessThan(59 * 86_400 + 1);
+    },
+  );
 });

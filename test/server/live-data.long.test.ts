@@ -10,7 +10,6 @@ import { newWorld, type World } from '../identity/people.ts';
 import type { Kline } from '../../src/compliance/venue/klines.ts';
 import { startExchange, type LocalExchange } from '../trading/local-exchange.ts';
 import { startServer, type RunningServer } from './running.ts';
-import { isAtLength } from '../length.ts';
 
 const START = Date.UTC(2026, 0, 5);
 const MINUTE = 60_000;
@@ -143,82 +142,70 @@ async function heard(): Promise<void> {
   await market.subscribed(BTC, subscribed);
 }
 
-test.runIf(isAtLength)(
-  'a live session trades through a lost connection and a crash like a backtest of the same bars',
-  async () => {
-    await call('POST', '/bots', { document: documentOf('live', BTC) });
-    const env = { ...server.env, SERVICE_LOCAL_TOKEN: token };
-    const how = ['--live', '--exchange', 'local', '--detach', '--json'];
-    const { stdout, stderr } = await inProcess(['bots', 'paper', 'start', 'live', ...how], { env });
-    expect(stderr).toBe('');
-    const { task_id } = JSON.parse(stdout) as { task_id: string };
-    await heard();
-    await pass(0, 9);
-    market.cut();
-    passUnheard(10, 12);
-    await heard();
-    await pass(12, 14);
-    await recorded('live', task_id, 14);
-    await server.kill();
-    passUnheard(15, 20);
-    server = await start();
-    await heard();
-    await pass(20, 40);
-    await recorded('live', task_id, 40);
-    await call('POST', `/bots/live/paper/stop/${task_id}`);
-    await ended(task_id);
+test('a live session trades through a lost connection and a crash like a backtest of the same bars', async () => {
+  await call('POST', '/bots', { document: documentOf('live', BTC) });
+  const env = { ...server.env, SERVICE_LOCAL_TOKEN: token };
+  const how = ['--live', '--exchange', 'local', '--detach', '--json'];
+  const { stdout, stderr } = await inProcess(['bots', 'paper', 'start', 'live', ...how], { env });
+  expect(stderr).toBe('');
+  const { task_id } = JSON.parse(stdout) as { task_id: string };
+  await heard();
+  await pass(0, 9);
+  market.cut();
+  passUnheard(10, 12);
+  await heard();
+  await pass(12, 14);
+  await recorded('live', task_id, 14);
+  await server.kill();
+  passUnheard(15, 20);
+  server = await start();
+  await heard();
+  await pass(20, 40);
+  await recorded('live', task_id, 40);
+  await call('POST', `/bots/live/paper/stop/${task_id}`);
+  await ended(task_id);
 
-    expect(await eventsOf('live', task_id, 'data.gap,data.refused')).toEqual([]);
-    const steps = await eventsOf('live', task_id, 'data.bars');
-    const rows = steps.map(({ payload: { time, bars } }) => [Date.parse(time), ...bars[BTC]!]);
-    expect(rows.map(([time]) => time)).toEqual(
-      Array.from({ length: 40 }, (_, minute) => at(minute)),
-    );
-    await importBars(join(directory, 'catalogue'), barsFromRows(rows as never), {
-      symbol: 'RECORDED',
-      timeframe: '1m',
-      hasVolume: true,
-      origin: 'a session',
-      importedAt: '2026-01-05T00:00:00Z',
+  expect(await eventsOf('live', task_id, 'data.gap,data.refused')).toEqual([]);
+  const steps = await eventsOf('live', task_id, 'data.bars');
+  const rows = steps.map(({ payload: { time, bars } }) => [Date.parse(time), ...bars[BTC]!]);
+  expect(rows.map(([time]) => time)).toEqual(Array.from({ length: 40 }, (_, minute) => at(minute)));
+  await importBars(join(directory, 'catalogue'), barsFromRows(rows as never), {
+    symbol: 'RECORDED',
+    timeframe: '1m',
+    hasVolume: true,
+    origin: 'a session',
+    importedAt: '2026-01-05T00:00:00Z',
+  });
+  const { task_id: backtest } = await call<{ task_id: string }>('POST', '/bots/live/backtest', {});
+  await ended(backtest);
+  const [live, again] = await Promise.all(
+    [task_id, backtest].map((id) => call<Summary>('GET', `/tasks/${id}/result`)),
+  );
+  expect(live!.orders.filled).toBeGreaterThan(3);
+  expect(live!.hashes.events).toBe(again!.hashes.events);
+});
+
+test('losses of a live session count towards the limits of the next one', async () => {
+  await call('POST', '/bots', { document: documentOf('lossy', BTC) });
+  const follow = async (from: number, to: number) => {
+    const { task_id } = await call<{ task_id: string }>('POST', '/bots/lossy/paper/start', {
+      live: { exchange: 'local' },
     });
-    const { task_id: backtest } = await call<{ task_id: string }>(
-      'POST',
-      '/bots/live/backtest',
-      {},
-    );
-    await ended(backtest);
-    const [live, again] = await Promise.all(
-      [task_id, backtest].map((id) => call<Summary>('GET', `/tasks/${id}/result`)),
-    );
-    expect(live!.orders.filled).toBeGreaterThan(3);
-    expect(live!.hashes.events).toBe(again!.hashes.events);
-  },
-);
-
-test.runIf(isAtLength)(
-  'losses of a live session count towards the limits of the next one',
-  async () => {
-    await call('POST', '/bots', { document: documentOf('lossy', BTC) });
-    const follow = async (from: number, to: number) => {
-      const { task_id } = await call<{ task_id: string }>('POST', '/bots/lossy/paper/start', {
-        live: { exchange: 'local' },
-      });
-      await heard();
-      await pass(from, to);
-      await recorded('lossy', task_id, to - from);
-      await call('POST', `/bots/lossy/paper/stop/${task_id}`);
-      await ended(task_id);
-      const states = await eventsOf('lossy', task_id, 'session.state');
-      return states.map(({ payload }) => payload as unknown as Account);
-    };
-    // The bot buys while the price rises, and the session ends while it falls.
-    const { equity, carry } = (await follow(41, 56)).at(-1)!;
-    const used = carry!.risk.peak_equity / equity;
-    expect(used).toBeGreaterThan(1.001);
-    const next = (await follow(57, 59)).find((state) => state.carry !== undefined)!;
-    expect(next.carry!.risk.peak_equity / next.cash).toBeCloseTo(used);
-  },
-);
+    await heard();
+    await pass(from, to);
+    await recorded('lossy', task_id, to - from);
+    await call('POST', `/bots/lossy/paper/stop/${task_id}`);
+    await ended(task_id);
+    const states = await eventsOf('lossy', task_id, 'session.state');
+    return states.map(({ payload }) => payload as unknown as Account);
+  };
+  // The bot buys while the price rises, and the session ends while it falls.
+  const { equity, carry } = (await follow(41, 56)).at(-1)!;
+  const used = carry!.risk.peak_equity / equity;
+  expect(used).toBeGreaterThan(1.001);
+  const next = (await follow(57, 59)).find((state) => state.carry !== undefined)!;
+  expect(next.carry!.risk.peak_equity / next.cash).toBeCloseTo(used);
+});
 
 interface Account {
   readonly cash: number;

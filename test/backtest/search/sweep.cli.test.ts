@@ -186,15 +186,18 @@ test.runIf(isAtLength)(
   },
 );
 
-test('a sweep does not continue another sweep in the same directory', async () => {
-  const out = join(directory, 'mine');
-  expect((await sweep(SMA, '-p', 'fast=5,10', '--out', out)).code).toBe(0);
-  const { code, stderr } = await sweep(SMA, '-p', 'fast=5,15', '--out', out);
-  expect({ code, conflict: stderr.includes('contains another sweep') }).toEqual({
-    code: 6,
-    conflict: true,
-  });
-});
+test.runIf(isAtLength)(
+  'a sweep does not continue another sweep in the same directory',
+  async () => {
+    const out = join(directory, 'mine');
+    expect((await sweep(SMA, '-p', 'fast=5,10', '--out', out)).code).toBe(0);
+    const { code, stderr } = await sweep(SMA, '-p', 'fast=5,15', '--out', out);
+    expect({ code, conflict: stderr.includes('contains another sweep') }).toEqual({
+      code: 6,
+      conflict: true,
+    });
+  },
+);
 
 test.runIf(isAtLength)(
   'a failed trial is counted and listed, and runs again next time',
@@ -448,14 +451,25 @@ test.runIf(isAtLength)(
   },
 );
 
-test('values that the strategy does not accept are skipped with the reason', async () => {
-  const args = [SMA, '-p', 'fast=-5:10:5', '-p', 'slow=8,30', '--out', join(directory, 'skipped')];
-  const { code, stdout } = await sweep(...args);
-  expect(code).toBe(0);
-  expect(stdout).toContain('3 of 3 trials, 5 invalid combinations skipped');
-  expect(stdout).toContain('  2 combinations skipped: fast must be at least 1, not -5');
-  expect(stdout).toContain('  1 combination skipped: fast must be below slow');
-});
+test.runIf(isAtLength)(
+  'values that the strategy does not accept are skipped with the reason',
+  async () => {
+    const args = [
+      SMA,
+      '-p',
+      'fast=-5:10:5',
+      '-p',
+      'slow=8,30',
+      '--out',
+      join(directory, 'skipped'),
+    ];
+    const { code, stdout } = await sweep(...args);
+    expect(code).toBe(0);
+    expect(stdout).toContain('3 of 3 trials, 5 invalid combinations skipped');
+    expect(stdout).toContain('  2 combinations skipped: fast must be at least 1, not -5');
+    expect(stdout).toContain('  1 combination skipped: fast must be below slow');
+  },
+);
 
 test.each([
   [['-p', 'fats=1:5:1'], 'Did you mean fast?'],

@@ -89,7 +89,7 @@ test('names that every JavaScript object has are unknown, and the session contin
   expect(code).toBe(0);
 });
 
-test('at the end, the results are those of a run without steps', async () => {
+test.runIf(isAtLength)('at the end, the results are those of a run without steps', async () => {
   const { stdout, out } = await step(['c']);
   expect(stdout).toContain('end of the run: next or quit writes the results');
   const whole = join(directory, 'whole');

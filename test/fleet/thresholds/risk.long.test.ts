@@ -18,9 +18,8 @@ import { openStorage, type Storage } from '../../../src/storage/storage.ts';
 import { startPaper, stopPaper } from '../../../src/fleet/tasks/paper.ts';
 import { startTaskRunner, type TaskRunner } from '../../../src/fleet/tasks/task-runner.ts';
 import { getTask, type TaskService } from '../../../src/fleet/tasks/tasks.ts';
-import { mainlyOn, newTables, type TestDatabase } from '../../storage/databases.ts';
+import { DATABASES, newTables, type TestDatabase } from '../../storage/databases.ts';
 import { fillCatalogue, tradingDocument } from '../tasks/market.ts';
-import { isAtLength } from '../../length.ts';
 
 const [ADA, BOB, EVE] = ['administrator:ada', 'administrator:bob', 'administrator:eve'] as const;
 
@@ -38,7 +37,7 @@ function document(slug: string): ReturnType<typeof tradingDocument> {
   return { ...made, spec: { ...(made['spec'] as object), attribution } };
 }
 
-describe.each(mainlyOn('postgres'))('the server on %s', (kind) => {
+describe.each(DATABASES('postgres'))('the server on %s', (kind) => {
   let database: TestDatabase;
   let storage: Storage;
   let service: TaskService;
@@ -108,128 +107,122 @@ describe.each(mainlyOn('postgres'))('the server on %s', (kind) => {
     expect(await listThresholds(storage.read, { history: true })).toHaveLength(4);
   });
 
-  it.runIf(isAtLength)(
-    'the server starts no session without attribution while thresholds exist, and denies orders of running ones',
-    async () => {
-      const { spec, ...rest } = document('unnamed');
-      const { attribution: _attribution, ...unnamed } = spec as Record<string, unknown>;
-      await createBot(service, 'operator', { document: { ...rest, spec: unnamed } });
-      const begin = () => startPaper(service, ADA, 'unnamed', { speed: 86_400 * 60 });
-      const { task_id } = await begin();
-      // A session of an earlier version, which recorded no subjects.
-      const old = await begin();
-      await storage.write((tx) =>
-        tx
-          .updateTable('trading_sessions')
-          .set({ subjects: null })
-          .where('task_id', '=', old.task_id)
-          .execute(),
-      );
-      await setThreshold(service, ADA, {
-        level: 'client',
-        subject: 'eve',
-        currency: 'EUR',
-        limits: { max_order_value: 1 },
-        rationale: 'a test',
-      });
-      await begin();
-      await set('desk', 'credit', { max_order_value: 1e9 });
-      await set('trader', 'ada', { max_order_value: 1e9 });
-      await expect(begin()).rejects.toMatchObject({
-        code: 'conflict',
-        reason: 'unattributed',
-        message: expect.stringContaining('names no desk and no trader') as unknown,
-      });
-      runner.wake();
-      const { bot_id: unnamedId } = await getTask(storage.read, task_id);
-      const of = async (run: string, what: string): Promise<BotEvent[]> => {
-        const range = { after_seq: 0, limit: 5000, kinds: [what] };
-        const { events } = await readEvents(storage.read, unnamedId, range);
-        return events.filter(({ run_id }) => run_id === run);
-      };
-      for (const run of [task_id, old.task_id]) {
-        await until(async () => expect(await of(run, 'order.denied')).not.toHaveLength(0));
-        await stopPaper(service, ADA, run);
-        await ended(run);
-        const reasons = (await of(run, 'order.denied')).map(({ payload }) => payload['reason']);
-        expect(new Set(reasons)).toEqual(new Set(['threshold_messages']));
-        expect(await of(run, 'order.submitted')).toEqual([]);
-      }
-      const [settled] = await of(task_id, 'risk.thresholds_set');
-      expect(settled!.payload['thresholds']).toMatchObject({
-        max_messages_per_second: { value: 0, level: 'desk', subject: '' },
-      });
-      // A session that names them starts.
-      await start('max');
-    },
-  );
+  it('the server starts no session without attribution while thresholds exist, and denies orders of running ones', async () => {
+    const { spec, ...rest } = document('unnamed');
+    const { attribution: _attribution, ...unnamed } = spec as Record<string, unknown>;
+    await createBot(service, 'operator', { document: { ...rest, spec: unnamed } });
+    const begin = () => startPaper(service, ADA, 'unnamed', { speed: 86_400 * 60 });
+    const { task_id } = await begin();
+    // A session of an earlier version, which recorded no subjects.
+    const old = await begin();
+    await storage.write((tx) =>
+      tx
+        .updateTable('trading_sessions')
+        .set({ subjects: null })
+        .where('task_id', '=', old.task_id)
+        .execute(),
+    );
+    await setThreshold(service, ADA, {
+      level: 'client',
+      subject: 'eve',
+      currency: 'EUR',
+      limits: { max_order_value: 1 },
+      rationale: 'a test',
+    });
+    await begin();
+    await set('desk', 'credit', { max_order_value: 1e9 });
+    await set('trader', 'ada', { max_order_value: 1e9 });
+    await expect(begin()).rejects.toMatchObject({
+      code: 'conflict',
+      reason: 'unattributed',
+      message: expect.stringContaining('names no desk and no trader') as unknown,
+    });
+    runner.wake();
+    const { bot_id: unnamedId } = await getTask(storage.read, task_id);
+    const of = async (run: string, what: string): Promise<BotEvent[]> => {
+      const range = { after_seq: 0, limit: 5000, kinds: [what] };
+      const { events } = await readEvents(storage.read, unnamedId, range);
+      return events.filter(({ run_id }) => run_id === run);
+    };
+    for (const run of [task_id, old.task_id]) {
+      await until(async () => expect(await of(run, 'order.denied')).not.toHaveLength(0));
+      await stopPaper(service, ADA, run);
+      await ended(run);
+      const reasons = (await of(run, 'order.denied')).map(({ payload }) => payload['reason']);
+      expect(new Set(reasons)).toEqual(new Set(['threshold_messages']));
+      expect(await of(run, 'order.submitted')).toEqual([]);
+    }
+    const [settled] = await of(task_id, 'risk.thresholds_set');
+    expect(settled!.payload['thresholds']).toMatchObject({
+      max_messages_per_second: { value: 0, level: 'desk', subject: '' },
+    });
+    // A session that names them starts.
+    await start('max');
+  });
 
-  it.runIf(isAtLength)(
-    'the server lets one order pass that three persons have approved, and changes no limit',
-    async () => {
-      await set('firm', 'firm', { max_order_value: 3 });
-      const task_id = await start(86_400 * 60);
-      await until(async () => expect(await told(task_id, 'order.denied')).not.toHaveLength(0));
-      const asked = {
-        symbol: 'SPX',
-        side: 'buy',
-        max_quantity: 1e6,
-        worst_price: null,
-        controls: ['threshold_order_value'],
-        reason: 'a test',
-        valid_minutes: 15,
-      } as const;
-      const { override_id } = await requestOverride(service, ADA, 'busy', asked);
-      const refused = (by: typeof ADA | typeof BOB | typeof EVE, how: typeof verifyOverride) =>
-        how(service, by, override_id, 'why not').then(
-          () => 'done',
-          ({ reason }: { readonly reason: string }) => reason,
-        );
-      expect(await refused(EVE, authoriseOverride)).toBe('not_verified');
-      expect(await refused(ADA, verifyOverride)).toBe('same_person');
-      await verifyOverride(service, BOB, override_id, 'it is hedged');
-      expect(await refused(EVE, verifyOverride)).toBe('decided');
-      expect(await refused(BOB, authoriseOverride)).toBe('same_person');
-      expect(await refused(ADA, authoriseOverride)).toBe('same_person');
-      expect(await told(task_id, 'order.filled')).toEqual([]);
-      const other = await requestOverride(service, ADA, 'busy', asked);
-      const late = { ...service, clock: () => other.expires_at };
-      const expired = verifyOverride(late, BOB, other.override_id, 'too late');
-      await expect(expired).rejects.toMatchObject({ reason: 'expired' });
-      const both = await Promise.allSettled(
-        [EVE, 'administrator:dan' as const].map((by) =>
-          authoriseOverride(service, by, override_id, 'agreed'),
-        ),
+  it('the server lets one order pass that three persons have approved, and changes no limit', async () => {
+    await set('firm', 'firm', { max_order_value: 3 });
+    const task_id = await start(86_400 * 60);
+    await until(async () => expect(await told(task_id, 'order.denied')).not.toHaveLength(0));
+    const asked = {
+      symbol: 'SPX',
+      side: 'buy',
+      max_quantity: 1e6,
+      worst_price: null,
+      controls: ['threshold_order_value'],
+      reason: 'a test',
+      valid_minutes: 15,
+    } as const;
+    const { override_id } = await requestOverride(service, ADA, 'busy', asked);
+    const refused = (by: typeof ADA | typeof BOB | typeof EVE, how: typeof verifyOverride) =>
+      how(service, by, override_id, 'why not').then(
+        () => 'done',
+        ({ reason }: { readonly reason: string }) => reason,
       );
-      expect(both).toMatchObject([{ status: 'fulfilled' }, { reason: { reason: 'decided' } }]);
-      await until(async () => expect(await told(task_id, 'risk.override_used')).toHaveLength(1));
-      await stopPaper(service, ADA, task_id);
-      await ended(task_id);
+    expect(await refused(EVE, authoriseOverride)).toBe('not_verified');
+    expect(await refused(ADA, verifyOverride)).toBe('same_person');
+    await verifyOverride(service, BOB, override_id, 'it is hedged');
+    expect(await refused(EVE, verifyOverride)).toBe('decided');
+    expect(await refused(BOB, authoriseOverride)).toBe('same_person');
+    expect(await refused(ADA, authoriseOverride)).toBe('same_person');
+    expect(await told(task_id, 'order.filled')).toEqual([]);
+    const other = await requestOverride(service, ADA, 'busy', asked);
+    const late = { ...service, clock: () => other.expires_at };
+    const expired = verifyOverride(late, BOB, other.override_id, 'too late');
+    await expect(expired).rejects.toMatchObject({ reason: 'expired' });
+    const both = await Promise.allSettled(
+      [EVE, 'administrator:dan' as const].map((by) =>
+        authoriseOverride(service, by, override_id, 'agreed'),
+      ),
+    );
+    expect(both).toMatchObject([{ status: 'fulfilled' }, { reason: { reason: 'decided' } }]);
+    await until(async () => expect(await told(task_id, 'risk.override_used')).toHaveLength(1));
+    await stopPaper(service, ADA, task_id);
+    await ended(task_id);
 
-      const [used] = await told(task_id, 'risk.override_used');
-      const { items } = await listOverrides(storage.read, 'busy', { limit: 10 }, Date.now());
-      expect(items).toMatchObject([
-        { status: 'requested', used_at: null },
-        { status: 'used', used_order: used!.payload['order'] },
-      ]);
-      // A holding may be sold at any value; nothing else was bought.
-      const bought = (await told(task_id, 'order.filled')).filter(
-        ({ payload }) => payload['side'] === 'buy',
-      );
-      expect(bought.length).toBeLessThanOrEqual(1);
-      expect(await replayRun(service, 'busy', task_id)).toMatchObject({ matches: true });
-      const audit = await storage.read
-        .selectFrom('audit_entries')
-        .select(['actor', 'action'])
-        .where('action', 'like', 'risk.overrides.%')
-        .orderBy('seq')
-        .execute();
-      expect(audit).toEqual([
-        { actor: ADA, action: 'risk.overrides.requested' },
-        { actor: BOB, action: 'risk.overrides.verified' },
-        { actor: ADA, action: 'risk.overrides.requested' },
-        { actor: EVE, action: 'risk.overrides.authorised' },
-      ]);
-    },
-  );
+    const [used] = await told(task_id, 'risk.override_used');
+    const { items } = await listOverrides(storage.read, 'busy', { limit: 10 }, Date.now());
+    expect(items).toMatchObject([
+      { status: 'requested', used_at: null },
+      { status: 'used', used_order: used!.payload['order'] },
+    ]);
+    // A holding may be sold at any value; nothing else was bought.
+    const bought = (await told(task_id, 'order.filled')).filter(
+      ({ payload }) => payload['side'] === 'buy',
+    );
+    expect(bought.length).toBeLessThanOrEqual(1);
+    expect(await replayRun(service, 'busy', task_id)).toMatchObject({ matches: true });
+    const audit = await storage.read
+      .selectFrom('audit_entries')
+      .select(['actor', 'action'])
+      .where('action', 'like', 'risk.overrides.%')
+      .orderBy('seq')
+      .execute();
+    expect(audit).toEqual([
+      { actor: ADA, action: 'risk.overrides.requested' },
+      { actor: BOB, action: 'risk.overrides.verified' },
+      { actor: ADA, action: 'risk.overrides.requested' },
+      { actor: EVE, action: 'risk.overrides.authorised' },
+    ]);
+  });
 });

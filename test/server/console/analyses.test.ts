@@ -59,38 +59,45 @@ const countTrials = async (): Promise<number> => {
 };
 
 describe('a search of parameters in the console', () => {
-  test('is a sweep with the figures of the same backtests, counted in the ledger once', async () => {
-    const fields = { kind: 'sweep', parameters: 'fast=5,10\nslow=20:40:10', objectives: 'sharpe' };
-    const task_id = await start('trader', fields);
-    await ended(task_id);
-    // Submitting the form again starts no second search.
-    expect(await start('trader', fields)).toBe(task_id);
-    const { trials, best, lock } = await read<Sweep>(`/tasks/${task_id}/result`);
-    expect(trials).toMatchObject({ total: 6, done: 6 });
-    expect(lock.trials.count).toBe(0);
-    expect(await countTrials()).toBe(6);
-    const backtest = JSON.stringify(best.params);
-    const form = { key: 'the-best', params: backtest };
-    const { location } = await visitor.submit('/console/bots/trader/backtest', form);
-    const run = location!.split('/').at(-1)!;
-    await ended(run);
-    const { risk } = await read<{ risk: { sharpe: number } }>(`/tasks/${run}/result`);
-    expect(best.metrics.sharpe).toBe(risk.sharpe);
-    const again = await start('trader', { ...fields, trials: '' });
-    await ended(again);
-    // Neither the sweep before, with the same trials, nor the backtest of its best one is earlier.
-    expect((await read<Sweep>(`/tasks/${again}/result`)).lock.trials.count).toBe(0);
-    expect(await countTrials()).toBe(6);
-    const { files } = await read<{ files: string[] }>(`/tasks/${task_id}/files`);
-    expect(files).toEqual(['report.html', 'sweep.json', 'trials.csv']);
-    const report = await visitor.open(`/console/tasks/${task_id}/report`);
-    for (const part of ['Map of the parameters', 'Parallel coordinates']) {
-      expect(report.text).toContain(part);
-    }
-    const { text } = await visitor.open(`/console/tasks/${task_id}`);
-    expect(text).toContain('Sweep of');
-    expect(text).toContain(`/console/tasks/${task_id}/report`);
-  });
+  test.runIf(isAtLength)(
+    'is a sweep with the figures of the same backtests, counted in the ledger once',
+    async () => {
+      const fields = {
+        kind: 'sweep',
+        parameters: 'fast=5,10\nslow=20:40:10',
+        objectives: 'sharpe',
+      };
+      const task_id = await start('trader', fields);
+      await ended(task_id);
+      // Submitting the form again starts no second search.
+      expect(await start('trader', fields)).toBe(task_id);
+      const { trials, best, lock } = await read<Sweep>(`/tasks/${task_id}/result`);
+      expect(trials).toMatchObject({ total: 6, done: 6 });
+      expect(lock.trials.count).toBe(0);
+      expect(await countTrials()).toBe(6);
+      const backtest = JSON.stringify(best.params);
+      const form = { key: 'the-best', params: backtest };
+      const { location } = await visitor.submit('/console/bots/trader/backtest', form);
+      const run = location!.split('/').at(-1)!;
+      await ended(run);
+      const { risk } = await read<{ risk: { sharpe: number } }>(`/tasks/${run}/result`);
+      expect(best.metrics.sharpe).toBe(risk.sharpe);
+      const again = await start('trader', { ...fields, trials: '' });
+      await ended(again);
+      // Neither the sweep before, with the same trials, nor the backtest of its best one is earlier.
+      expect((await read<Sweep>(`/tasks/${again}/result`)).lock.trials.count).toBe(0);
+      expect(await countTrials()).toBe(6);
+      const { files } = await read<{ files: string[] }>(`/tasks/${task_id}/files`);
+      expect(files).toEqual(['report.html', 'sweep.json', 'trials.csv']);
+      const report = await visitor.open(`/console/tasks/${task_id}/report`);
+      for (const part of ['Map of the parameters', 'Parallel coordinates']) {
+        expect(report.text).toContain(part);
+      }
+      const { text } = await visitor.open(`/console/tasks/${task_id}`);
+      expect(text).toContain('Sweep of');
+      expect(text).toContain(`/console/tasks/${task_id}/report`);
+    },
+  );
 
   test.runIf(isAtLength)(
     'is a walk-forward analysis or a robustness test with their reports',
