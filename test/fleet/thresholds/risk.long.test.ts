@@ -37,7 +37,7 @@ function document(slug: string): ReturnType<typeof tradingDocument> {
   return { ...made, spec: { ...(made['spec'] as object), attribution } };
 }
 
-describe.each(DATABASES('postgres'))('the server on %s', (kind) => {
+describe.each(DATABASES)('the server on %s', (kind) => {
   let database: TestDatabase;
   let storage: Storage;
   let service: TaskService;
