@@ -183,6 +183,12 @@ export const ChatTurn = z
           figure: z.string().optional(),
           value: z.union([z.number(), z.string(), z.boolean(), z.null()]).optional(),
           source: z.string(),
+          times: z
+            .strictObject({ from: time, to: time, symbol: z.string().optional() })
+            .optional()
+            .describe(
+              'Where a chart shows it: from the entry to the exit of a trade, or a single time.',
+            ),
         }),
       )
       .describe(

@@ -23,6 +23,15 @@ export interface Citation {
    * of a CSV file (RFC 7111).
    */
   readonly source: string;
+  /** Where a chart shows it: from the entry to the exit of a trade, or a single time. */
+  readonly times?: CitedTimes;
+}
+
+export interface CitedTimes {
+  /** RFC 3339. */
+  readonly from: string;
+  readonly to: string;
+  readonly symbol?: string | undefined;
 }
 
 export interface Usage {

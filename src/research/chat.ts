@@ -12,6 +12,7 @@ import { newWorkerId, retire } from '../fleet/tasks/worker-id.ts';
 import type { AnswerOutcome, Answerer, Budget } from './answering.ts';
 import { NO_USAGE } from './answering.ts';
 import type { Ask } from './call-api.ts';
+import { askReadingOnly, onlyReads } from './reading-only.ts';
 import { callTool, refusal, type ToolAnswer, type ToolRefusal } from './tool.ts';
 import { toolNamed, TOOLS } from './tools.ts';
 import { argsText } from './turn-events.ts';
@@ -253,7 +254,7 @@ async function answer(
   context: TurnContext,
   answerer: Answerer,
   turn: BegunTurn,
-  { ask, scopes }: TurnCaller,
+  { ask: askAsCaller, scopes }: TurnCaller,
   aborting: AbortController,
   emit: (part: TurnPart) => void,
   log: ChatOptions['log'],
@@ -262,6 +263,8 @@ async function answer(
   const pieces: string[] = [];
   const tool_calls: ToolUse[] = [];
   const { bot, prompt, history, agent, budget } = turn;
+  const isTrading = bot.kind === 'trading';
+  const ask = isTrading ? askReadingOnly(askAsCaller, bot.slug) : askAsCaller;
   const tools = (agent?.tools ?? TOOLS).filter(({ scope }) => scopes.has(scope));
   const record = async (
     use: Pick<ToolUse, 'tool' | 'args'>,
@@ -299,7 +302,10 @@ async function answer(
       try {
         const isAbandoned = (): boolean => signal.reason !== ('stopping' satisfies AbortReason);
         const known = toolNamed(tool, tools);
-        const answered = await callTool(known, ask, bot.bot_id, args, signal, { isAbandoned });
+        const answered =
+          isTrading && known.scope === 'write'
+            ? refusal(onlyReads(bot.slug))
+            : await callTool(known, ask, bot.bot_id, args, signal, { isAbandoned });
         await record(use, answered);
         return answered;
       } catch (thrown) {

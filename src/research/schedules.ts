@@ -6,7 +6,7 @@ import type { Scope } from '../base/scopes.ts';
 import type { AgentRunsTable, AgentSchedulesTable, Db } from '../storage/tables.ts';
 import { agentsOf, scheduleOf, type AgentSchedule } from './agents.ts';
 import { recordEvent } from './turn-events.ts';
-import { notAResearchBot, type TurnContext } from './turns.ts';
+import type { TurnContext } from './turns.ts';
 
 /** The administrator for whom a schedule runs, and the scopes that it may use. */
 export interface Delegation {
@@ -259,4 +259,15 @@ export function actorOf({
   administrator_id,
 }: Pick<AgentSchedulesTable, 'administrator_id'>): string {
   return `administrator:${administrator_id}`;
+}
+
+function notAResearchBot(slug: string): ServiceError {
+  return new ServiceError(
+    'conflict',
+    `${slug} is a trading bot; only agents of research bots have schedules`,
+    {
+      reason: 'not_a_research_bot',
+      remedy: 'Create a bot with `kind: research` in its spec, with the agent and its schedule.',
+    },
+  );
 }

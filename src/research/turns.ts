@@ -49,7 +49,7 @@ export interface TurnRequest {
 export interface BegunTurn {
   readonly session_id: string;
   readonly turn_id: string;
-  readonly bot: TurnBot;
+  readonly bot: TurnBot & { readonly kind: 'trading' | 'research' };
   readonly prompt: string;
   readonly agent: Agent | undefined;
   readonly budget: Budget;
@@ -78,7 +78,7 @@ const GRACE_MS = 30_000;
  *
  * @param by actor, as in the audit log.
  * @throws ServiceError `not_found` for the bot, the session or the agent; `conflict` with the reason
- * `not_a_research_bot`, `session_of_another`, `other_agent`, `turn_running` or `session_full`.
+ * `session_of_another`, `other_agent`, `turn_running` or `session_full`.
  */
 export async function beginTurn(
   context: TurnContext,
@@ -90,8 +90,7 @@ export async function beginTurn(
   return storage.write(async (tx) => {
     const now = clock();
     const { bot_id, slug, kind, current_version: version, document } = await getBot(tx, ref);
-    if (kind !== 'research') throw notAResearchBot(slug);
-    const bot = { bot_id, slug, version };
+    const bot = { bot_id, slug, version, kind };
     const before = asked === undefined ? undefined : await sessionOf(tx, bot_id, asked);
     const role = before?.agent_role ?? agent_role;
     if (before) checkSession(before, by, agent_role);
@@ -185,7 +184,11 @@ export async function endedOf(db: Db, turn_ids: readonly string[]): Promise<stri
  */
 export async function endTurn(
   { storage, clock }: Pick<TurnContext, 'storage' | 'clock'>,
-  { bot, session_id, turn_id }: Pick<BegunTurn, 'bot' | 'session_id' | 'turn_id'>,
+  {
+    bot,
+    session_id,
+    turn_id,
+  }: Pick<BegunTurn, 'session_id' | 'turn_id'> & { readonly bot: TurnBot },
   status: Exclude<Turn['status'], 'running'>,
   answer: string,
   record: TurnRecord,
@@ -345,17 +348,6 @@ function lowestBudget(most: Budget, ...wanted: readonly WantedBudget[]): Budget 
   const of = (name: keyof Budget): number =>
     Math.min(most[name], ...wanted.flatMap((one) => one[name] ?? []));
   return { turns: of('turns'), seconds: of('seconds'), tokens: of('tokens') };
-}
-
-export function notAResearchBot(slug: string): ServiceError {
-  return new ServiceError(
-    'conflict',
-    `${slug} is a trading bot; only research bots answer questions`,
-    {
-      reason: 'not_a_research_bot',
-      remedy: 'Create a bot with `kind: research` in its spec, and ask that bot.',
-    },
-  );
 }
 
 function checkSession(session: ChatSessionsTable, by: string, role: string | undefined): void {

@@ -89,12 +89,35 @@ describe('a conversation', () => {
     });
   });
 
-  it('is rejected with a trading bot, and in a session of another administrator', async () => {
+  it('about a trading bot reads, and refuses each tool that runs something', async () => {
     await post('/bots', { document: { ...researchDocument('deals', { kind: 'trading' }) } });
-    expect(await talkerOf(server, reader, 'deals').ask({ prompt: 'Hello' })).toMatchObject({
-      status: 409,
-      body: { code: 'conflict', reason: 'not_a_research_bot' },
-    });
+    const refused = { error: { code: 'conflict', reason: 'trading_bot' } };
+    const answers: unknown[] = [];
+    next = async ({ call, tools, say }) => {
+      const calls = {
+        run_backtest: {},
+        run_sweep: { grid: { fast: [5, 6] } },
+        propose_version: { params: { fast: 12 }, rationale: 'Faster.' },
+      };
+      for (const [tool, args] of Object.entries(calls)) answers.push(await call(tool, args));
+      answers.push(tools.filter(({ scope }) => scope === 'write').map(({ name }) => name));
+      const { data } = (await call('read_bot', {})) as { readonly data: { readonly slug: string } };
+      say(data.slug);
+      return NOTHING;
+    };
+    const before = [await get('/tasks'), await get('/bots/deals')];
+    const { turn } = await talkerOf(server, writer, 'deals').stream({ prompt: 'Improve it' });
+    expect(turn).toMatchObject({ status: 'done', answer: 'deals' });
+    expect(answers).toMatchObject([
+      refused,
+      refused,
+      refused,
+      ['run_backtest', 'run_sweep', 'propose_version'],
+    ]);
+    expect([await get('/tasks'), await get('/bots/deals')]).toEqual(before);
+  });
+
+  it('is rejected in a session of another administrator', async () => {
     expect(await talkerOf(server, reader, 'nobody').ask({ prompt: 'Hello' })).toMatchObject({
       status: 404,
     });

@@ -1,5 +1,6 @@
 import { strict as assert } from 'node:assert';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import type { ChatTurn } from '../../src/api/research.ts';
 import type { SessionChart, SessionTrade } from '../../src/api/session-views.ts';
 import type { TaskDetail } from '../../src/api/tasks.ts';
 import { startTaskRunner, type TaskRunner } from '../../src/fleet/tasks/task-runner.ts';
@@ -184,5 +185,70 @@ describe('the trades of a session', () => {
       await server.execute('drop table bot_events');
       await server.execute('alter table whole_events rename to bot_events');
     }
+  });
+});
+
+describe('a chat about a session that runs', () => {
+  const BOT = '/bots/running';
+  const ask = async (prompt: string): Promise<ChatTurn> => {
+    const { status, body } = await send('POST', `${BOT}/chat`, { prompt });
+    expect([prompt, status]).toEqual([prompt, 200]);
+    return body as ChatTurn;
+  };
+  let session: string;
+  beforeAll(async () => {
+    await send('POST', '/bots', { document: tradingDocument('running', 'SPX', '1d', 2) });
+    await send('POST', `${BOT}/backtest`, {});
+    const body = { speed: 40 * 86_400, from: '2000-02-01' };
+    const started = await send('POST', `${BOT}/paper/start`, body);
+    ({ task_id: session } = started.body as TaskDetail);
+    await vi.waitFor(
+      async () => {
+        const query = `run_id=${session}&outcome=loss`;
+        const { body: found } = await send('GET', `${BOT}/state/trades?${query}`);
+        assert.ok((found as { readonly count: number }).count > 1);
+      },
+      { timeout: 30_000, interval: 50 },
+    );
+  }, 60_000);
+  afterAll(() => send('POST', `${BOT}/paper/stop/${session}`));
+
+  it('answers from its trades, and cites them with their times', async () => {
+    const turn = await ask('What was the first trade?');
+    const query = `run_id=${session}&sort=entry_time&order=asc&limit=1`;
+    const { body } = await send('GET', `${BOT}/state/trades?${query}`);
+    const [trade] = (body as { readonly items: readonly SessionTrade[] }).items;
+    expect(turn.answer).toContain(`in the paper session ${session}`);
+    expect(turn.answer).toContain(trade!.entry_time.slice(0, 10));
+    const cited = turn.citations.find(({ figure }) => figure === 'trade 1 pnl')!;
+    expect(cited.value).toBe(trade!.pnl);
+    const { from, to, symbol } = cited.times!;
+    expect([Date.parse(from), Date.parse(to), symbol]).toEqual([
+      Date.parse(trade!.entry_time),
+      Date.parse(trade!.exit_time),
+      'SPX',
+    ]);
+  });
+
+  it('answers from its equity, and cites points that the path still returns', async () => {
+    const { answer, citations } = await ask('What was the return from 2000-02-03 to 2000-02-07?');
+    const [before, end] = citations;
+    expect(end!.times?.from).toBe('2000-02-07T00:00:00.000Z');
+    for (const { source, value } of [before!, end!]) {
+      const [path, pointer] = source.split('#/equity/equity/') as [string, string];
+      const { body } = await send('GET', path);
+      expect((body as SessionChart).equity.equity[Number(pointer)]).toBe(value);
+    }
+    const percent = (100 * (Number(end!.value) / Number(before!.value) - 1)).toFixed(2);
+    expect(answer.replaceAll('−', '-')).toContain(`: ${percent}%`);
+  });
+
+  it('is about a backtest if the question says so, and refuses what needs a run', async () => {
+    const named = (text: string): string => /in the (backtest|paper session)/.exec(text)?.[1] ?? '';
+    expect(named((await ask('What was the return of the backtest?')).answer)).toBe('backtest');
+    expect(named((await ask('What is the return?')).answer)).toBe('paper session');
+    expect((await ask('What is the Sharpe ratio?')).answer).toMatch(/^I cannot answer this: /);
+    const { answer } = await ask('What if fees were doubled?');
+    expect(answer).toContain('running is a trading bot, and a chat about it only reads');
   });
 });

@@ -167,13 +167,16 @@ export function prepareCharts(data: PageData) {
     repaint();
   });
 
-  /** Shows the values under the pointer, or the last ones, in the chart's line of readings. */
+  /**
+   * Shows the values under the pointer, or the last ones, in the chart's line of readings.
+   * @returns shows them again; with an index, as if the pointer were there.
+   */
   function showReadings(
     element: HTMLElement,
     chart: Charts.IChartApi,
     length: () => number,
     readings: (index: number) => readonly (readonly [name: string, value: string])[],
-  ): () => void {
+  ): (at?: number) => void {
     const line = element.closest('figure')!.querySelector<HTMLElement>('.readings')!;
     const show = (index: number): void => {
       const pairs = readings(index).map(([name, value]) => {
@@ -186,7 +189,8 @@ export function prepareCharts(data: PageData) {
       line.replaceChildren(...pairs);
     };
     let pointed: number | undefined;
-    const update = (): void => {
+    const update = (at?: number): void => {
+      pointed = at ?? pointed;
       if (length() > 0) show(Math.min(pointed ?? Infinity, length() - 1));
     };
     chart.subscribeCrosshairMove(({ logical, time }) => {

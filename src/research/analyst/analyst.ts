@@ -212,12 +212,10 @@ async function otherBot(
       throw error;
     });
     if (other === undefined || other.data.id === bot!.id) continue;
-    const { slug, document } = other.data;
+    const { slug } = other.data;
     return missing(
       `the question is about the bot ${slug}, and I answer for ${bot!.slug} only`,
-      document.spec.kind === 'research'
-        ? `Ask that bot: \`service-local bots chat ${slug}\`.`
-        : `A bot of kind ${document.spec.kind} has no chat: see \`service-local tasks list --bot ${slug}\`, and \`tasks result ID\`.`,
+      `Ask that bot: \`service-local bots chat ${slug}\`.`,
     );
   }
   return undefined;

@@ -7,13 +7,16 @@ import { RUN_FIGURES, type FigureName } from '../../base/run-figures.ts';
 import { percentile, returnsOf, sampleTimes } from '../../backtest/returns.ts';
 import { UNDEFINED_REASONS } from '../../backtest/summary.ts';
 import type { Citation } from '../answering.ts';
-import { cite, day, missing, runOf, type Facts, type Run } from './facts.ts';
+import { answerItemsOf } from './answer-items.ts';
+import { cite, day, missing, type Facts, type Run } from './facts.ts';
 import { holds, nameOf } from './items.ts';
 import type { Condition } from './tags.ts';
 import { daysOf, type Period } from './dates.ts';
 import type { Query } from './query.ts';
+import { TRADE_FIGURES } from './read-items.ts';
+import { recordOf, type RunRecord } from './records.ts';
 import { reply, type Reply } from './reply.ts';
-import { citeEquity, curveOf, type Curve } from './result-files.ts';
+import type { Curve } from './result-files.ts';
 
 type FigureQuery = Extract<Query, { kind: 'figure' }>;
 
@@ -75,11 +78,13 @@ function citeFigure({ result }: Run, name: FigureName): Citation[] {
 
 /** @throws ServiceError `not_found` if the run does not contain the answer. */
 export async function answerFigure(facts: Facts, query: FigureQuery): Promise<Reply> {
-  const run = await runOf(facts, query.run);
+  const record = await recordOf(facts, query.run);
   const { measure, period, of, than } = query;
+  const { run } = record;
+  if (run === undefined) return answerSession(record, query);
   if (of !== 'run') return answerBenchmark(run, query);
-  if (period !== undefined) return answerPeriod(facts, run, measure, period, than);
-  if (measure === 'annual_mean') return answerAnnual(facts, run);
+  if (period !== undefined) return answerPeriod(record, measure, period, than);
+  if (measure === 'annual_mean') return answerAnnual(record, run);
   if (measure === 'profit') return answerProfit(run, than);
   const names = SETS[measure] ?? [measure as FigureName];
   const citations = names.flatMap((name) => citeFigure(run, name));
@@ -121,9 +126,48 @@ function answerProfit(run: Run, than: Condition | undefined): Reply {
   );
 }
 
+/** Figures of a session without a result, from its equity and trades so far. */
+async function answerSession(record: RunRecord, query: FigureQuery): Promise<Reply> {
+  const { measure, period = {}, of, than, run } = query;
+  const name = SESSION_NAMES[measure] ?? measure;
+  if (of === 'run' && name === 'start_equity') {
+    return reply(
+      `Equity at the start: ${formatMoney(record.start)}, in ${record.said}.`,
+      record.citeStart('equity at the start'),
+    );
+  }
+  if (of === 'run' && TRADE_FIGURES.includes(name) && than === undefined) {
+    const selection = {
+      of: 'trade',
+      status: 'closed',
+      conditions: [],
+      period: query.period,
+    } as const;
+    return answerItemsOf(record, { kind: 'items', selection, show: { as: 'figure', name }, run });
+  }
+  if (of === 'run' && SESSION_FIGURES.has(name)) return answerPeriod(record, name, period, than);
+  throw missing(
+    `there is no ${measure.replaceAll('_', ' ')} of ${record.said}, because it has no result yet`,
+    'Ask for its return, profit, equity, maximum drawdown or trades, or for the figure of the backtest.',
+  );
+}
+
+const SESSION_FIGURES: ReadonlySet<string> = new Set([
+  'total_return',
+  'profit',
+  'equity',
+  'max_drawdown',
+]);
+/** Measures of a session under their name in a period. */
+const SESSION_NAMES: Readonly<Record<string, string>> = {
+  doing: 'total_return',
+  summary: 'total_return',
+  end_equity: 'equity',
+};
+
 /** Compounded and arithmetic mean: a question may mean either. */
-async function answerAnnual(facts: Facts, run: Run): Promise<Reply> {
-  const curve = await curveOf(facts, run);
+async function answerAnnual(record: RunRecord, run: Run): Promise<Reply> {
+  const curve = await record.curve();
   let before = run.result.data.equity.start;
   const years: number[] = [];
   const { start, end } = run.result.data.equity;
@@ -203,14 +247,13 @@ interface Part {
 }
 
 async function answerPeriod(
-  facts: Facts,
-  run: Run,
+  run: RunRecord,
   measure: string,
   period: Period,
   than: Condition | undefined,
 ): Promise<Reply> {
   const { from, to } = daysOf(period, run);
-  const curve = await curveOf(facts, run);
+  const curve = await run.curve();
   const after = curve.time.findIndex((time) => time.slice(0, 10) > to);
   const last = (after === -1 ? curve.time.length : after) - 1;
   const first = curve.time.findIndex((time) => time.slice(0, 10) >= from);
@@ -218,27 +261,25 @@ async function answerPeriod(
     throw missing(`there are no bars from ${from} to ${to} in ${run.said}`);
   }
   if (than !== undefined) throw unclear(measure);
-  const start = first === 0 ? run.result.data.equity.start : curve.equity[first - 1]!;
+  const start = first === 0 ? run.start : curve.equity[first - 1]!;
   const said = `from ${day(curve.time[first]!)} to ${day(curve.time[last]!)}`;
   const part = { curve, first, last, start, said };
   const before =
-    first === 0
-      ? cite(run.result, '/equity/start', 'equity before')
-      : citeEquity(curve, first - 1, 'equity before');
-  const [label, value] = await figureOf(run, part, measure, period);
+    first === 0 ? run.citeStart('equity before') : curve.cite(first - 1, 'equity', 'equity before');
+  const [label, value] = figureOf(run, part, measure, period);
   return reply(
     `${label} ${measure === 'equity' ? `on ${day(curve.time[last]!)}` : said}: ${value}, by the equity at the closes, in ${run.said}.`,
     before,
-    citeEquity(curve, last, 'equity at the end'),
+    curve.cite(last, 'equity', 'equity at the end'),
   );
 }
 
-async function figureOf(
-  run: Run,
+function figureOf(
+  record: RunRecord,
   part: Part,
   measure: string,
   period: Period,
-): Promise<readonly [label: string, value: string]> {
+): readonly [label: string, value: string] {
   const { curve, last, start } = part;
   const end = curve.equity[last]!;
   const [gain, profit] = [formatPercent(end / start - 1), formatMoney(end - start)];
@@ -246,6 +287,8 @@ async function figureOf(
   if (measure === 'profit') return ['Profit', `${profit} (${gain})`];
   if (measure === 'equity') return ['Equity', formatMoney(end)];
   if (measure === 'max_drawdown') return ['Maximum drawdown', formatPercent(deepest(part))];
+  const { run } = record;
+  if (run === undefined) throw unclear(measure);
   const { conventions, window } = run.result.data;
   const values = returnsIn(run, part);
   const average =
@@ -273,7 +316,7 @@ async function figureOf(
   const days = (Date.parse(curve.time[last]!) - Date.parse(curve.time[part.first]!)) / DAY;
   if (measure === 'cagr' && days >= 360)
     return ['CAGR', formatPercent((end / start) ** (conventions.year_days / days) - 1)];
-  const { from, to } = daysOf(period, run);
+  const { from, to } = daysOf(period, record);
   const isWhole = from === window.from.slice(0, 10) && to === window.to.slice(0, 10);
   throw missing(
     `of part of a run I compute the return, profit, equity, maximum drawdown, volatility and the Sharpe and Sortino ratios, and figures of the trades that were closed in it${isWhole ? '; these days are the whole run' : ''}`,

@@ -1,9 +1,10 @@
 /** Answers queries about trades, spans of time, drawdowns and streaks. */
 import { formatCount, formatMoney, formatPercent, formatRatio } from '../../base/format.ts';
 import { attributeName, capitalize, describe, formatAttribute } from './describe.ts';
-import { cite, day, missing, runOf, type Facts, type Run } from './facts.ts';
+import { day, missing, type Facts } from './facts.ts';
 import { hasOutcome, nameOf, select, type Item, type Selected } from './items.ts';
 import type { Attribute, GroupUnit, Query, Selection, Show, Stat } from './query.ts';
+import { recordOf, type RunRecord } from './records.ts';
 import { reply, type Reply } from './reply.ts';
 
 type ItemsQuery = Extract<Query, { kind: 'items' }>;
@@ -15,20 +16,21 @@ const MOST_GROUPS = 40;
 
 /** @throws ServiceError `not_found` if the run does not contain the answer. */
 export async function answerItems(facts: Facts, query: ItemsQuery): Promise<Reply> {
-  const run = await runOf(facts, query.run);
+  const run = await recordOf(facts, query.run);
+  return answerItemsOf(run, query);
+}
+
+export async function answerItemsOf(run: RunRecord, query: ItemsQuery): Promise<Reply> {
   const { selection, show, group } = query;
-  if (group !== undefined) return answerGroups(facts, run, query, group);
-  const selected = await select(facts, run, selection);
+  if (group !== undefined) return answerGroups(run, query, group);
+  const selected = await select(run, selection);
   const citations = citationsOf(run, selection, selected.items);
   if (show.as === 'list') {
-    const other = await listedByEntry(facts, run, selection, selected);
+    const other = await listedByEntry(run, selection, selected);
     return reply([...listed(run, selection, selected), ...other], citations);
   }
-  const first = await state(facts, run, selection, show, selected);
-  const lines = [
-    `${first}, in ${run.said}.`,
-    ...(await byEntry(facts, run, selection, show, first)),
-  ];
+  const first = await state(run, selection, show, selected);
+  const lines = [`${first}, in ${run.said}.`, ...(await byEntry(run, selection, show, first))];
   const isShort = selected.items.length <= MOST_GROUPS;
   if (show.as === 'value' || (show.as === 'stat' && isSpan(selection.of) && isShort)) {
     lines.push(...selected.items.map(({ line }) => `- ${line}`));
@@ -41,17 +43,16 @@ const isSpan = (of: Selection['of']): boolean =>
 
 /** The same by the entry of the trades, if a question leaves open which of the two it means. */
 async function byEntry(
-  facts: Facts,
-  run: Run,
+  run: RunRecord,
   selection: Selection,
   show: Show,
   first: string,
 ): Promise<string[]> {
   const other = withEntry(selection);
   if (other === undefined) return [];
-  const found = await select(facts, run, other);
+  const found = await select(run, other);
   if (found.items.length === 0 && show.as !== 'count') return [];
-  const second = await state(facts, run, other, show, found);
+  const second = await state(run, other, show, found);
   const figure = (text: string): string => text.slice(text.indexOf(': '));
   return figure(first) === figure(second)
     ? []
@@ -69,14 +70,13 @@ function withEntry(selection: Selection): Selection | undefined {
 
 /** The ranked trades by their entry, if these are other ones. */
 async function listedByEntry(
-  facts: Facts,
-  run: Run,
+  run: RunRecord,
   selection: Selection,
   { items }: Selected,
 ): Promise<string[]> {
   const other = withEntry(selection);
   if (other === undefined || selection.take === undefined) return [];
-  const found = await select(facts, run, other);
+  const found = await select(run, other);
   const isSame = JSON.stringify(found.items) === JSON.stringify(items);
   return isSame || found.items.length === 0
     ? []
@@ -85,8 +85,7 @@ async function listedByEntry(
 
 /** `Closed losing trades: 51 of 87 closed trades` */
 async function state(
-  facts: Facts,
-  run: Run,
+  run: RunRecord,
   selection: Selection,
   show: Show,
   selected: Selected,
@@ -95,7 +94,7 @@ async function state(
   const name = describe(selection, run);
   switch (show.as) {
     case 'count': {
-      const base = await baseOf(facts, run, selection);
+      const base = await baseOf(run, selection);
       const of =
         base === undefined || base.count === 0
           ? ''
@@ -103,7 +102,7 @@ async function state(
       return `${capitalize(name)}: ${formatCount(selected.count)}${of}`;
     }
     case 'share': {
-      const base = (await baseOf(facts, run, selection))!;
+      const base = (await baseOf(run, selection))!;
       if (base.count === 0) throw missing(`there are no ${base.name} in ${run.said}`);
       const share = formatPercent(selected.count / base.count);
       return `Share of ${name} among ${base.name}: ${share} (${formatCount(selected.count)} of ${formatCount(base.count)})`;
@@ -120,7 +119,7 @@ async function state(
 }
 
 /** The items without the outcome, the conditions or the side, of which the selected ones are a part. */
-async function baseOf(facts: Facts, run: Run, selection: Selection) {
+async function baseOf(run: RunRecord, selection: Selection) {
   const { outcome, conditions, side, of } = selection;
   const isLimited = outcome !== undefined || conditions.length > 0;
   if (of === 'streak' || (!isLimited && side === undefined)) return undefined;
@@ -132,14 +131,14 @@ async function baseOf(facts: Facts, run: Run, selection: Selection) {
     sort: undefined,
     take: undefined,
   };
-  const { count } = await select(facts, run, base);
+  const { count } = await select(run, base);
   return { count, name: describe(base, run) };
 }
 
 const STATS: Readonly<Record<Stat, string>> = { mean: 'Mean', median: 'Median', sum: 'Total' };
 
 function stateStat(
-  run: Run,
+  run: RunRecord,
   selection: Selection,
   items: readonly Item[],
   { stat, by }: Extract<Show, { as: 'stat' }>,
@@ -195,7 +194,7 @@ function chosenBy({ of, sort, take }: Selection, count: number): string {
 const SUFFIXES: Readonly<Record<number, string>> = { 2: 'nd', 3: 'rd' };
 
 function stateValue(
-  run: Run,
+  run: RunRecord,
   selection: Selection,
   [item]: readonly Item[],
   by: Attribute,
@@ -249,7 +248,7 @@ const part = (items: readonly Item[], outcome: string): Item[] =>
 const gross = (items: readonly Item[], outcome: string): number =>
   sum(part(items, outcome).map(({ profit }) => profit));
 
-function figureOf(name: string, items: readonly Item[], run: Run): string {
+function figureOf(name: string, items: readonly Item[], run: RunRecord): string {
   const [label, format, formula] = FIGURES[name]!;
   const value = formula(items);
   if (!Number.isFinite(value))
@@ -259,7 +258,7 @@ function figureOf(name: string, items: readonly Item[], run: Run): string {
   return `${format(value)} (${formatCount(items.length)} trades)`;
 }
 
-function listed(run: Run, selection: Selection, { items, count }: Selected): string[] {
+function listed(run: RunRecord, selection: Selection, { items, count }: Selected): string[] {
   const name = describe(selection, run);
   if (items.length === 0) return [`${capitalize(name)}: none, in ${run.said}.`];
   const shown = items.slice(0, MOST_LISTED);
@@ -271,34 +270,37 @@ function listed(run: Run, selection: Selection, { items, count }: Selected): str
   return [`${capitalize(head)}, in ${run.said}${more}:`, ...shown.map(({ line }) => `- ${line}`)];
 }
 
-function citationsOf(run: Run, selection: Selection, items: readonly Item[]): Reply['citations'] {
+function citationsOf(
+  run: RunRecord,
+  selection: Selection,
+  items: readonly Item[],
+): Reply['citations'] {
   const { of, sort, take, period, outcome } = selection;
   const isTrade = of === 'trade' || selection.in === 'trade';
-  const base = [cite(run.result, isTrade ? '/trades/count' : '/window/bars')];
+  const base = run.cite(isTrade ? '/trades/count' : '/window/bars');
   const isWhole = period === undefined && outcome === undefined && sort?.by === 'return';
   if (of === 'trade') {
     const places = outcome === undefined ? ['average', 'expectancy'] : ['win_rate'];
-    base.push(...places.map((place) => cite(run.result, `/trades/${place}`)));
+    base.push(...run.cite(...places.map((place) => `/trades/${place}`)));
   }
   if (
     of === 'day' &&
     isWhole &&
     take?.count === 1 &&
-    run.result.data.conventions.sampling === 'day'
+    run.run?.result.data.conventions.sampling === 'day'
   ) {
-    base.push(cite(run.result, sort.descending ? '/returns/best_day' : '/returns/worst_day'));
+    base.push(...run.cite(sort.descending ? '/returns/best_day' : '/returns/worst_day'));
   }
   return items.length > MOST_CITED ? base : [...base, ...items.flatMap((item) => item.cite())];
 }
 
 /** One line for each year, weekday, symbol and so on. */
 async function answerGroups(
-  facts: Facts,
-  run: Run,
+  run: RunRecord,
   { selection, show, isMeanOfGroups }: ItemsQuery,
   unit: GroupUnit,
 ): Promise<Reply> {
-  const { items, count } = await select(facts, run, selection);
+  const { items, count } = await select(run, selection);
   const edge = selection.edge ?? 'exit';
   const name = describe(selection, run);
   const keyOf = (item: Item): string =>
@@ -306,7 +308,7 @@ async function answerGroups(
       ? String((item as unknown as Record<string, unknown>)[unit])
       : nameOf(String(item[edge]), unit);
   const groups = Map.groupBy(items, keyOf);
-  const names = await namesOf(facts, run, selection, unit, [...groups.keys()]);
+  const names = await namesOf(run, selection, unit, [...groups.keys()]);
   const lines: string[] = [];
   if (show.as === 'count' && unit !== 'symbol' && unit !== 'side' && unit !== 'weekday') {
     lines.push(
@@ -328,7 +330,7 @@ async function answerGroups(
       'Name a year, or ask for it by year.',
     );
   }
-  return reply(lines, cite(run.result, '/trades/count'));
+  return reply(lines, run.cite('/trades/count'));
 }
 
 /** Label of the lines of groups. */
@@ -338,7 +340,12 @@ function groupLabel(show: Show): string {
   return `${STATS[show.stat]} ${attributeName(show.by ?? 'profit', 'trade')} of `;
 }
 
-function stateGroup(run: Run, selection: Selection, show: Show, items: readonly Item[]): string {
+function stateGroup(
+  run: RunRecord,
+  selection: Selection,
+  show: Show,
+  items: readonly Item[],
+): string {
   if (show.as === 'count') return formatCount(items.length);
   if (show.as === 'figure') return figureOf(show.name, items, run);
   const text = stateStat(
@@ -352,14 +359,13 @@ function stateGroup(run: Run, selection: Selection, show: Show, items: readonly 
 
 /** Years, months and so on of the run, also those without trades; else the groups in order. */
 async function namesOf(
-  facts: Facts,
-  run: Run,
+  run: RunRecord,
   selection: Selection,
   unit: GroupUnit,
   found: readonly string[],
 ): Promise<readonly string[]> {
   if (unit === 'symbol' || unit === 'side' || unit === 'weekday') return found.toSorted();
   const { period } = selection;
-  const spans = await select(facts, run, { of: unit, status: 'closed', conditions: [], period });
+  const spans = await select(run, { of: unit, status: 'closed', conditions: [], period });
   return spans.items.map((item) => nameOf(String(item.exit), unit));
 }

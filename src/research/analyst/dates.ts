@@ -133,13 +133,11 @@ function shifted(from: string, months: number, days: number): string {
   return new Date(Date.UTC(date.getUTCFullYear(), first, on)).toISOString().slice(0, 10);
 }
 
-interface RunWithDays {
-  readonly result: { readonly data: { readonly window: Days } };
-}
-
 /** The days of a period within a run. `from` is after `to` if the run has no such days. */
-export function daysOf({ from, to, relative }: Period, { result }: RunWithDays): Days {
-  const { window } = result.data;
+export function daysOf(
+  { from, to, relative }: Period,
+  { window }: { readonly window: Days },
+): Days {
   const whole = { from: window.from.slice(0, 10), to: window.to.slice(0, 10) };
   if (relative === undefined) {
     return {

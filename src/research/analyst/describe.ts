@@ -1,7 +1,7 @@
 /** Words for queries, so that an answer states what it is about. */
 import { formatMoney, formatPercent, formatQuantity } from '../../base/format.ts';
-import type { Run } from './facts.ts';
 import { WEEKDAYS } from './items.ts';
+import type { RunRecord } from './records.ts';
 import type { Condition } from './tags.ts';
 import { daysOf } from './dates.ts';
 import type { Attribute, ItemKind, Selection } from './query.ts';
@@ -42,7 +42,7 @@ const MONTHS =
     ' ',
   );
 /** `closed losing short trades in MSFT, exited from 2008-01-01 to 2008-12-31, with a return < −5.00%` */
-export function describe(selection: Selection, run: Run): string {
+export function describe(selection: Selection, run: RunRecord): string {
   const { of, outcome, side, symbol, status, conditions } = selection;
   const unit = of === 'streak' ? selection.in : of;
   const words = [
@@ -62,7 +62,7 @@ export function describe(selection: Selection, run: Run): string {
 
 function timesOf(
   { of, edge = 'exit', period, weekday, month, hour, in: unit }: Selection,
-  run: Run,
+  run: RunRecord,
 ): string[] {
   const isTrade = of === 'trade' || unit === 'trade';
   const verb = isTrade ? (edge === 'exit' ? 'exited ' : 'entered ') : '';

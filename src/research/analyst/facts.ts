@@ -273,13 +273,17 @@ export function otherValues({ input: { params = {}, patch = {} } }: Task): strin
  * others, and runs with the values of their version before those with other values.
  * @throws ServiceError `not_found`
  */
-export async function runOf(facts: Facts, { id, version }: RunWanted = {}): Promise<Run> {
-  const asked = id ?? facts.ids[0];
+export async function runOf(facts: Facts, wanted: RunWanted = {}): Promise<Run> {
+  const asked = wanted.id ?? facts.ids[0];
   if (asked !== undefined) return runNamed(facts, asked);
-  return newestRun(facts, version ?? facts.versions[0]);
+  return newestRun(facts, wanted.version ?? facts.versions[0], wanted.kind);
 }
 
-export async function newestRun(facts: Facts, asked?: number): Promise<Run> {
+export async function newestRun(
+  facts: Facts,
+  asked?: number,
+  wanted?: RunWanted['kind'],
+): Promise<Run> {
   const version = asked ?? (await botOf(facts)).data.current_version;
   let older: Task | undefined;
   let other: Task | undefined;
@@ -287,7 +291,10 @@ export async function newestRun(facts: Facts, asked?: number): Promise<Run> {
   for (let page = 0; page < MOST_PAGES; page += 1) {
     const { items, next_cursor } = (await tasksOf(facts, { ...RUNS, cursor })).data;
     const runs = items.filter(
-      (one) => isRun(one) && (asked === undefined || one.version === asked),
+      (one) =>
+        isRun(one) &&
+        (asked === undefined || one.version === asked) &&
+        (wanted === undefined || (one.kind === 'backtest') === (wanted === 'backtest')),
     );
     const own = runs.filter((one) => otherValues(one) === undefined);
     const task = own.find((one) => one.version === version);

@@ -1,7 +1,7 @@
 /** Builds the query that the tags of a question ask for. Each tag must be used. */
 import { Bag } from './bag.ts';
 import type { Period } from './dates.ts';
-import type { Query, Selection, Show, Stat } from './query.ts';
+import type { Query, RunWanted, Selection, Show, Stat } from './query.ts';
 import {
   isPluralOutcome,
   isSpan,
@@ -27,10 +27,11 @@ export function interpret(tags: readonly Tag[], ids: readonly string[]): Interpr
   for (const build of BUILDERS) {
     const bag = new Bag(meant);
     const version = bag.take('version');
+    const kind = bag.take('kind') as RunWanted['kind'];
     if (ids.length === 1) bag.take('run', 'id');
     const query = build(bag);
     if (query !== undefined && bag.left().length === 0) {
-      return { query: { ...query, run: { id: ids[0], version } } };
+      return { query: { ...query, run: { id: ids[0], version, kind } } };
     }
     if (bag.left().length < left.length) left = bag.left();
   }

@@ -2,20 +2,12 @@
 import { DAY } from '../../base/durations.ts';
 import { formatCountOf, formatMoney, formatPercent, formatQuantity } from '../../base/format.ts';
 import type { Citation } from '../answering.ts';
-import { cite, day, missing, quoted, type Facts, type Run } from './facts.ts';
+import { day, missing, quoted } from './facts.ts';
 import type { Condition } from './tags.ts';
 import { daysOf } from './dates.ts';
 import type { Attribute, GroupUnit, Selection, SpanUnit } from './query.ts';
-import {
-  citeDrawdown,
-  citeEquity,
-  citeTime,
-  citeTrade,
-  curveOf,
-  tradesOf,
-  type Curve,
-  type TradeRow,
-} from './result-files.ts';
+import type { RunRecord } from './records.ts';
+import type { Curve, TradeRow } from './result-files.ts';
 
 /** One trade, span, drawdown or streak. */
 export interface Item extends Partial<Readonly<Record<Attribute, number | string>>> {
@@ -34,8 +26,8 @@ export interface Selected {
 }
 
 /** @throws ServiceError `not_found` if the run lacks a file or the days. */
-export async function select(facts: Facts, run: Run, selection: Selection): Promise<Selected> {
-  const all = await allOf(facts, run, selection);
+export async function select(run: RunRecord, selection: Selection): Promise<Selected> {
+  const all = await allOf(run, selection);
   const { sort, take, conditions } = selection;
   const matching = all.filter((item) =>
     conditions.every(({ by, is }) => holds(is, Number(item[by]))),
@@ -68,15 +60,15 @@ const HOLDS: Readonly<
 export const holds = ({ op, value, upTo = NaN }: Condition, figure: number): boolean =>
   HOLDS[op](figure, value, upTo);
 
-async function allOf(facts: Facts, run: Run, selection: Selection): Promise<readonly Item[]> {
+async function allOf(run: RunRecord, selection: Selection): Promise<readonly Item[]> {
   const { of, outcome, in: unit } = selection;
-  if (of === 'trade') return (await tradesIn(facts, run, selection)).map(tradeItem);
-  if (of === 'drawdown') return drawdownsOf(await curveOf(facts, run));
+  if (of === 'trade') return (await tradesIn(run, selection)).map(tradeItem);
+  if (of === 'drawdown') return drawdownsOf(await run.curve());
   if (of === 'streak') {
-    const items = await allOf(facts, run, { ...selection, of: unit!, outcome: undefined });
+    const items = await allOf(run, { ...selection, of: unit!, outcome: undefined });
     return streaksOf(items, selection);
   }
-  const curve = await curveOf(facts, run);
+  const curve = await run.curve();
   const { from, to } = daysOf(selection.period ?? {}, run);
   const spans = spansOf(run, curve, of).filter(
     (span) =>
@@ -103,15 +95,12 @@ export const hasOutcome = (
 ): boolean => outcome === undefined || HAS_OUTCOME[outcome]!(profit);
 
 /** Trades by all filters but `conditions`. */
-async function tradesIn(facts: Facts, run: Run, selection: Selection): Promise<TradeRow[]> {
+async function tradesIn(run: RunRecord, selection: Selection): Promise<TradeRow[]> {
   const { edge = 'exit', period, weekday, month, hour, side, symbol, status, outcome } = selection;
-  if (
-    hour !== undefined &&
-    (await curveOf(facts, run)).time.every((time) => /T00:00:00/.test(time))
-  ) {
+  if (hour !== undefined && (await run.curve()).time.every((time) => /T00:00:00/.test(time))) {
     throw missing(`the bars of ${run.said} have dates without hours`);
   }
-  const { window } = run.result.data;
+  const { window } = run;
   const days = period === undefined ? undefined : daysOf(period, run);
   if (
     days !== undefined &&
@@ -119,7 +108,7 @@ async function tradesIn(facts: Facts, run: Run, selection: Selection): Promise<T
   ) {
     throw missing(`there are no such days in ${run.said}`);
   }
-  return (await tradesOf(facts, run)).filter((trade) => {
+  return (await run.trades()).filter((trade) => {
     const time = trade[edge];
     const on = time.slice(0, 10);
     const date = new Date(time);
@@ -143,7 +132,7 @@ function tradeItem(trade: TradeRow): Item {
   return {
     ...trade,
     line: `${side} ${formatQuantity(quantity)} ${quoted(symbol)} from ${day(entry)}, ${end}: ${result}`,
-    cite: () => citeTrade(trade),
+    cite: trade.cite,
   };
 }
 
@@ -154,10 +143,10 @@ interface Span extends Item {
 }
 
 /** Gains of the equity in each day, week, month, quarter or year. */
-function spansOf(run: Run, curve: Curve, unit: SpanUnit): Span[] {
+function spansOf(run: RunRecord, curve: Curve, unit: SpanUnit): Span[] {
   const { time, equity } = curve;
   const spans: Span[] = [];
-  let before = run.result.data.equity.start;
+  let before = run.start;
   let first = 0;
   for (let last = 0; last < time.length; last += 1) {
     const name = nameOf(time[last]!, unit);
@@ -176,9 +165,9 @@ function spansOf(run: Run, curve: Curve, unit: SpanUnit): Span[] {
       line: `${name}: ${formatPercent(gain)} (${formatMoney(profit)})`,
       cite: () => [
         previous < 0
-          ? cite(run.result, '/equity/start', `equity before ${name}`)
-          : citeEquity(curve, previous, `equity before ${name}`),
-        citeEquity(curve, place, `equity at the end of ${name}`),
+          ? run.citeStart(`equity before ${name}`)
+          : curve.cite(previous, 'equity', `equity before ${name}`),
+        curve.cite(place, 'equity', `equity at the end of ${name}`),
       ],
     });
     before = equity[last]!;
@@ -228,10 +217,10 @@ function drawdownsOf(curve: Curve): Item[] {
       exit: end,
       line: `${formatPercent(drawdown[low]!)}: from ${begin} to ${day(time[low]!)}, ${recovery}, ${formatCountOf(Math.round(duration), 'day')}`,
       cite: () => [
-        citeDrawdown(curve, low, name),
-        citeTime(curve, low, `${name} deepest`),
-        ...(from < 0 ? [] : [citeTime(curve, from, `${name} peak`)]),
-        ...(until === undefined ? [] : [citeTime(curve, until, `${name} recovered`)]),
+        curve.cite(low, 'drawdown', name),
+        curve.cite(low, 'time', `${name} deepest`),
+        ...(from < 0 ? [] : [curve.cite(from, 'time', `${name} peak`)]),
+        ...(until === undefined ? [] : [curve.cite(until, 'time', `${name} recovered`)]),
       ],
     });
   }

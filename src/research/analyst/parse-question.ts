@@ -55,7 +55,7 @@ export function parseQuestion(
   }
   const { unknown } = lexed;
   if (unknown.length > 0) return { unknown, needsContext: false };
-  const tags = settled(lexed.tags);
+  const tags = settled(withKind(lexed.tags));
   const isOnward =
     /^(?:and|but|or|what about|how about|same|for|of|in|also|compared|vs|versus|than|with)$/.test(
       opening(words),
@@ -111,6 +111,15 @@ function phrasesOf({ bot, symbols, params }: Names): readonly Phrase[] {
   ];
 }
 
+/** Adds that a question is about a backtest if a longer phrase says so: `in the last year of the test`. */
+function withKind(tags: readonly Tag[]): readonly Tag[] {
+  const found = tags.find(
+    ({ slot, text }) => slot !== 'kind' && /\b(?:back)?test(?:s|ed)?\b|simulation/.test(text),
+  );
+  if (found === undefined) return tags;
+  return [...tags, { slot: 'kind', value: 'backtest', text: found.text, at: found.at }];
+}
+
 /** Measures that limit items, such as in `trades held for more than 30 days`. */
 const LIMITING = new Set(['profit', 'total_return', 'duration', 'fees', 'quantity']);
 
@@ -127,7 +136,8 @@ function settled(tags: readonly Tag[]): readonly Tag[] {
   return tags.flatMap((tag, i): Tag[] => {
     const [before, next] = [tags[i - 1], tags[i + 1]];
     // In `how long did it last` and `how long was it open`, the last word is a verb.
-    const isEnd = next === undefined || ['conjunction', 'stat', 'compare'].includes(next.slot);
+    const isEnd =
+      next === undefined || ['conjunction', 'stat', 'compare', 'kind'].includes(next.slot);
     // `Compare 2008 with 2009`.
     if (isCompared && tag.slot === 'whatIf' && tag.text === 'with') {
       const hasBenchmark = tags.some(({ slot }) => slot === 'benchmark');
@@ -266,9 +276,10 @@ function clausesOf(tags: readonly Tag[]): (readonly Tag[])[] {
   const clauses: Tag[][] = [[]];
   for (const tag of tags) {
     if (tag.slot === 'conjunction') clauses.push([]);
-    else clauses.at(-1)!.push(tag);
+    else if (tag.slot !== 'kind') clauses.at(-1)!.push(tag);
   }
-  return clauses.filter(({ length }) => length > 0);
+  const kinds = tags.filter(({ slot }) => slot === 'kind');
+  return clauses.filter(({ length }) => length > 0).map((clause) => [...clause, ...kinds]);
 }
 
 /** Slots of which each clause needs one: `closed in 2009` alone would be a further limit. */

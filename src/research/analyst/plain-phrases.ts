@@ -319,7 +319,17 @@ export const PLAIN_PHRASES: readonly (readonly [slot: Slot, value: string, phras
   [
     'filler',
     '',
-    '(?:of |in |over |for |during |from )?(?:the )?(?:last|latest|newest|most recent) (?:run|backtest|test|simulation|result)s?|(?:in |over |during |for |of )?(?:the )?(?:whole|entire|full|complete|total) (?:period|run|test|backtest|time|history|sample)|over (?:all )?time|all time|so far|to date|hello|hi|hey|it is|in the (?:run|test|backtest)',
+    '(?:of |in |over |for |during |from )?(?:the )?(?:last|latest|newest|most recent) (?:run|result)s?|(?:in |over |during |for |of )?(?:the )?(?:whole|entire|full|complete|total) (?:period|run|time|history|sample)|over (?:all )?time|all time|so far|to date|hello|hi|hey|it is|in the run',
+  ],
+  [
+    'kind',
+    'backtest',
+    '(?:of |in |over |for |during |from )?(?:the )?(?:(?:last|latest|newest|most recent|whole|entire|full|complete|total) )?(?:backtests?|tests?|simulations?)|(?:back)?tested',
+  ],
+  [
+    'kind',
+    'session',
+    '(?:of |in |over |for |during |from )?(?:the |this )?(?:(?:paper|live|running|current|production|trading) )*session',
   ],
   [
     'whatIf',
@@ -335,7 +345,7 @@ export const FILLERS = new Set(
     'ever exactly far for from full fully generally get getting give given go going got had has have having here historically history ' +
     'i in into is it its itself just kindly know let me my of ok okay on one only our please pls plz quickly ran really run runs ' +
     's see so specific strategy system thank thanks that the there this to via want was we well were what whats whole entire you your us ' +
-    'backtest backtests backtested test tests tested result simulation algo algorithm ' +
+    'result algo algorithm ' +
     'value values figure amount happen happened take taken took place tell exist existed exists went single individual complete completely then ' +
     'during over across throughout pay paid pays realized realised me account'
   ).split(' '),

@@ -51,10 +51,11 @@ export type Show =
   /** A figure of a set of trades, such as `win_rate`. */
   | { readonly as: 'figure'; readonly name: string };
 
-/** The run that a question names; by default, the newest of the current version. */
+/** The run that a question names; by default, the session that runs, or the newest run. */
 export interface RunWanted {
   readonly id?: string | undefined;
   readonly version?: number | undefined;
+  readonly kind?: 'backtest' | 'session' | undefined;
 }
 
 export type Query = { readonly run: RunWanted } & (

@@ -1,27 +1,28 @@
+/** Equity and trades of a run, as its files contain them. */
 import { DAY } from '../../base/durations.ts';
 import { EQUITY_COLUMNS, TRADE_COLUMNS } from '../../backtest/run-tables.ts';
-import type { Citation } from '../answering.ts';
+import type { Citation, CitedTimes } from '../answering.ts';
 import { parseCsv } from '../parse-csv.ts';
 import { citeCell, fileOf, missing, type Facts, type Run } from './facts.ts';
 
-/** The equity of a run at the close of each bar. */
+/** The equity at the close of each bar. */
 export interface Curve {
-  readonly path: string;
   /** RFC 3339, ascending. */
   readonly time: readonly string[];
   readonly equity: Float64Array;
   /** Zero or negative; −0.1 is 10 % below the highest equity before. */
   readonly drawdown: Float64Array;
+  /** Cites a value of the point at `place`. */
+  readonly cite: (place: number, column: CurveColumn, figure: string) => Citation;
 }
 
-const EQUITY_COLUMN = EQUITY_COLUMNS.indexOf('equity') + 1;
-const DRAWDOWN_COLUMN = EQUITY_COLUMNS.indexOf('drawdown') + 1;
+export type CurveColumn = (typeof EQUITY_COLUMNS)[number];
 
 /** Rows of a file count from 1 and include the header. */
 const rowOf = (place: number): number => place + 2;
 
 /** @throws ServiceError `not_found` if the run has no such file or no bars. */
-export async function curveOf(facts: Facts, run: Run): Promise<Curve> {
+export async function readCurve(facts: Facts, run: Run): Promise<Curve> {
   const { path, data } = await fileOf(facts, run, 'equity.csv');
   const cells = data
     .split('\n')
@@ -29,30 +30,28 @@ export async function curveOf(facts: Facts, run: Run): Promise<Curve> {
     .filter((line) => line !== '')
     .map((line) => line.split(','));
   if (cells.length === 0) throw missing('the run has seen no bars');
-  return {
-    path,
+  const numbersOf = (column: CurveColumn): Float64Array =>
+    Float64Array.from(cells, (row) => Number(row[EQUITY_COLUMNS.indexOf(column)]));
+  const curve = {
     time: cells.map(([time]) => time!),
-    equity: Float64Array.from(cells, (row) => Number(row[EQUITY_COLUMN - 1])),
-    drawdown: Float64Array.from(cells, (row) => Number(row[DRAWDOWN_COLUMN - 1])),
+    equity: numbersOf('equity'),
+    drawdown: numbersOf('drawdown'),
+  };
+  return {
+    ...curve,
+    cite: (place, column, figure) => {
+      const at = EQUITY_COLUMNS.indexOf(column) + 1;
+      const cell = citeCell(path, rowOf(place), at, figure, curve[column][place]!);
+      return { ...cell, times: momentOf(curve.time[place]!) };
+    },
   };
 }
 
-export function citeEquity({ path, equity }: Curve, place: number, figure: string): Citation {
-  return citeCell(path, rowOf(place), EQUITY_COLUMN, figure, equity[place]!);
-}
-
-export function citeDrawdown({ path, drawdown }: Curve, place: number, figure: string): Citation {
-  return citeCell(path, rowOf(place), DRAWDOWN_COLUMN, figure, drawdown[place]!);
-}
-
-export function citeTime({ path, time }: Curve, place: number, figure: string): Citation {
-  return citeCell(path, rowOf(place), 1, figure, time[place]!);
-}
+export const momentOf = (time: string): CitedTimes => ({ from: time, to: time });
 
 export interface TradeRow {
-  readonly path: string;
-  /** Row of the file, the header included. */
-  readonly row: number;
+  /** Number of the trade, from 1. */
+  readonly number: number;
   readonly symbol: string;
   readonly side: string;
   readonly status: string;
@@ -68,42 +67,51 @@ export interface TradeRow {
   readonly quantity: number;
   readonly entry_price: number;
   readonly exit_price: number;
+  readonly cite: () => Citation[];
 }
 
-/** Trades of a run in the order of their exit. @throws ServiceError `not_found` */
-export async function tradesOf(facts: Facts, run: Run): Promise<readonly TradeRow[]> {
+/** Reads trades in the order of their exit. @throws ServiceError `not_found` */
+export async function readTrades(facts: Facts, run: Run): Promise<readonly TradeRow[]> {
   const { path, data } = await fileOf(facts, run, 'trades.csv');
-  return parseCsv(data)
-    .map((cells, place) => ({
-      path,
-      row: rowOf(place),
-      symbol: cells['symbol']!,
-      side: cells['side']!,
-      status: cells['status']!,
-      entry: cells['entry_time']!,
-      exit: cells['exit_time']!,
-      profit: Number(cells['pnl']),
-      return: Number(cells['return']),
-      duration: (Date.parse(cells['exit_time']!) - Date.parse(cells['entry_time']!)) / DAY,
-      bars: Number(cells['bars']),
-      fees: Number(cells['fees']),
-      quantity: Number(cells['quantity']),
-      entry_price: Number(cells['entry_price']),
-      exit_price: Number(cells['exit_price']),
-    }))
-    .toSorted((a, b) => Date.parse(a.exit) - Date.parse(b.exit));
+  return tradesIn(path, data, TRADE_COLUMNS);
 }
 
-const COLUMNS = {
-  profit: 'pnl',
-  return: 'return',
-  exit: 'exit_time',
-} as const satisfies Readonly<Record<string, (typeof TRADE_COLUMNS)[number]>>;
+/** Columns of trades that an answer cites, with the field of each. */
+const CITED = { pnl: 'profit', return: 'return', exit_time: 'exit' } as const;
 
-export function citeTrade(trade: TradeRow): Citation[] {
-  return (['profit', 'return', 'exit'] as const).map((name) => {
-    const column = TRADE_COLUMNS.indexOf(COLUMNS[name]) + 1;
-    const figure = `trade ${trade.row - 1} ${COLUMNS[name]}`;
-    return citeCell(trade.path, trade.row, column, figure, trade[name]);
-  });
+/** @param columns of the file at `path`, in their order. */
+export function tradesIn(
+  path: string,
+  csv: string,
+  columns: readonly string[],
+): readonly TradeRow[] {
+  return parseCsv(csv)
+    .map((cells, place): TradeRow => {
+      const [entry, exit, symbol] = [cells['entry_time']!, cells['exit_time']!, cells['symbol']!];
+      const trade = {
+        number: place + 1,
+        symbol,
+        side: cells['side']!,
+        status: cells['status']!,
+        entry,
+        exit,
+        profit: Number(cells['pnl']),
+        return: Number(cells['return']),
+        duration: (Date.parse(exit) - Date.parse(entry)) / DAY,
+        bars: Number(cells['bars']),
+        fees: Number(cells['fees']),
+        quantity: Number(cells['quantity']),
+        entry_price: Number(cells['entry_price']),
+        exit_price: Number(cells['exit_price']),
+      };
+      const cite = (): Citation[] =>
+        Object.entries(CITED).map(([column, field]) => {
+          const at = columns.indexOf(column) + 1;
+          const figure = `trade ${trade.number} ${column}`;
+          const cell = citeCell(path, rowOf(place), at, figure, trade[field]);
+          return { ...cell, times: { from: entry, to: exit, symbol } };
+        });
+      return { ...trade, cite };
+    })
+    .toSorted((a, b) => Date.parse(a.exit) - Date.parse(b.exit));
 }

@@ -55,6 +55,7 @@ export type Slot =
   | 'benchmark'
   | 'compare'
   | 'run'
+  | 'kind'
   | 'whatIf'
   | 'reference'
   | 'recovered'

@@ -11,7 +11,7 @@ import { addPriceBars } from '../../base/charts/price-bars.ts';
 import { addTooltip } from '../../base/charts/tooltip.ts';
 import { linesOf, serverSentEvents } from '../../client/server-sent-events.ts';
 import { announce } from './client/announce.ts';
-import { askQuestion, chat, refreshChat } from './client/chat.ts';
+import { askQuestion, chat, refreshChat, showSource } from './client/chat.ts';
 import { connection } from './client/connection.ts';
 import { describeLimits } from './client/describe-limits.ts';
 import { describeSession } from './client/describe-session.ts';
@@ -177,6 +177,7 @@ export const CHAT = script(
   showQuestion,
   refreshChat,
   askQuestion,
+  showSource,
   chat,
 );
 

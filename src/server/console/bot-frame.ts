@@ -19,7 +19,6 @@ const TABS = [
 const KIND_OF_TAB: Readonly<Record<string, BotDetail['kind']>> = {
   trades: 'trading',
   rts6: 'trading',
-  chat: 'research',
 };
 
 /** Reads the bot that the path of the page names. */

@@ -12,6 +12,7 @@ import type { LiveData } from './client/live.ts';
 import { limitsSection, readLimits } from './bot-limits.ts';
 import { barTime, botPath, endPath, figures, shortId, taskPath, universeOf } from './bot-parts.ts';
 import { tradesSection } from './bot-trades.ts';
+import { talkBox } from './chat-talk.ts';
 import type { Child, Html } from './html.ts';
 import { csrfField } from './layout.ts';
 import { badge } from './parts.ts';
@@ -97,6 +98,7 @@ export async function sessionPart(
     <div class="desk">
       <div>${chartsSection(bot, visit.query('chart'))}</div>
       <div class="side">
+        ${await talkBox(visit, bot)}
         <section>
           <h2 id="positions">Positions</h2>
           ${replaceableTable(

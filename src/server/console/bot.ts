@@ -2,10 +2,11 @@ import { html } from 'hono/html';
 import type { BotDetail } from '../../api/bots.ts';
 import type { BotEvent, getBotSnapshot, listBotEvents } from '../../api/bot-state.ts';
 import type { listBotDeployments } from '../../api/tasks.ts';
-import { CHARTS, LIVE } from './assets.ts';
+import { CHARTS, CHAT, LIVE } from './assets.ts';
 import { eventText } from './client/event-text.ts';
 import { botFrame, readBot } from './bot-frame.ts';
 import { botPath, universeOf } from './bot-parts.ts';
+import { talkBox } from './chat-talk.ts';
 import { productionSection } from './bot-production.ts';
 import { runTable } from './bot-runs.ts';
 import { readSession, sessionPart } from './bot-session.ts';
@@ -45,7 +46,7 @@ async function showBot(visit: Visit): Promise<Content> {
     .toReversed();
   return {
     title: bot.name,
-    scripts: [CHARTS, LIVE],
+    scripts: [CHARTS, LIVE, CHAT],
     body: botFrame(
       bot,
       '',
@@ -58,7 +59,7 @@ async function showBot(visit: Visit): Promise<Content> {
           data-head="${seq}"
           ${universeOf(bot).isDaily && html`data-daily`}
         >
-          ${live === undefined ? noSession(bot) : await sessionPart(visit, bot, live, others)}
+          ${live === undefined ? html`${noSession(bot)} ${await talkBox(visit, bot)}` : await sessionPart(visit, bot, live, others)}
           <section>
             <div class="heading">
               <h2 id="tail">Newest events</h2>

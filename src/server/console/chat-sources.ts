@@ -1,4 +1,5 @@
-import { botPath, taskPath } from './bot-parts.ts';
+import type { CitedTimes } from '../../research/answering.ts';
+import { botPath, taskPath, withQuery } from './bot-parts.ts';
 import { HALTS_PATH } from './halt-banner.ts';
 
 /** Path of the page with the rows of a table of a run around one of them. */
@@ -14,14 +15,22 @@ export function tradePath(task_id: string, row: number | string): string {
   return `${taskPath(task_id)}?row=${row}#report`;
 }
 
+/** Where a citation is, besides its source. */
+interface Place {
+  readonly times?: CitedTimes | undefined;
+  /** Id of the chat session with the answer. */
+  readonly talk?: string;
+}
+
 /**
- * Finds the page of the console that shows what a citation names.
+ * Finds the page of the console that shows what a citation names. A trade and a point of the equity curve
+ * open on the chart of their run.
  *
  * @param source path of the API, with an optional fragment; see `Citation`. A language model may
  * have chosen its parts.
  * @returns undefined if no page shows it.
  */
-export function pageOfSource(source: string): string | undefined {
+export function pageOfSource(source: string, place: Place = {}): string | undefined {
   const base = 'http://own.invalid';
   if (!source.startsWith('/') || !URL.canParse(source, base)) return undefined;
   const { origin, pathname, searchParams, hash } = new URL(source, base);
@@ -37,18 +46,22 @@ export function pageOfSource(source: string): string | undefined {
   const [area, ref, ...rest] = parts;
   if (area === 'halts') return HALTS_PATH;
   if (ref === undefined) return undefined;
-  if (area === 'tasks') return pageOfTask(ref, rest, hash);
-  return area === 'bots' ? pageOfBot(ref, rest, searchParams) : undefined;
+  if (area === 'tasks') return pageOfTask(ref, rest, hash, place);
+  return area === 'bots' ? pageOfBot(ref, rest, searchParams, place) : undefined;
 }
 
 function pageOfTask(
   task_id: string,
   [what, file]: readonly string[],
   hash: string,
+  { times }: Place,
 ): string | undefined {
   if (what === 'files' && file?.endsWith('.csv') === true) {
     const [, row] = /^#cell=(\d+),\d+$/.exec(hash) ?? [];
     if (file === 'trades.csv' && Number(row) > 1) return tradePath(task_id, row!);
+    if (file === 'equity.csv' && times !== undefined) {
+      return `${withQuery(taskPath(task_id), { at: times.from })}#report`;
+    }
     return rowsPath(task_id, file, row ?? '2');
   }
   return taskPath(task_id);
@@ -58,7 +71,13 @@ function pageOfBot(
   ref: string,
   [what, which, more]: readonly string[],
   query: URLSearchParams,
+  { times, talk }: Place,
 ): string {
+  const run = query.get('run_id');
+  if (what === 'state' && times !== undefined && run !== null) {
+    const at = times.from === times.to ? times.from : `${times.from}/${times.to}`;
+    return `${withQuery(botPath(ref), { session: run, chart: times.symbol, at, talk })}#charts`;
+  }
   if (what === 'versions') {
     const to = query.get('to');
     return more === 'diff' && to !== null

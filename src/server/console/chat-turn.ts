@@ -76,7 +76,7 @@ export function showTurn(
           <a href="#proposal-${proposal_id}">The proposal that this answer made</a>
         </p>`;
       })}
-      ${citations.length > 0 && sources(citations)} ${origin(turn)}
+      ${citations.length > 0 && sources(turn)} ${origin(turn)}
     </article>
   </li>`;
 }
@@ -104,15 +104,15 @@ function failure({ detail, remedy }: NonNullable<ChatTurn['error']>): Html {
 }
 
 /** A source may be several paths, separated by spaces. */
-function sources(citations: ChatTurn['citations']): Html {
+function sources({ citations, session_id }: ChatTurn): Html {
   return html`<details class="sources" open>
     <summary>Sources</summary>
     <ul>
       ${citations.map(
-        ({ figure, value, source }) =>
+        ({ figure, value, source, times }) =>
           html`<li>
             ${figure !== undefined && html`${figure} <strong>${formatValue(value)}</strong> `}
-            ${source.split(' ').map((one) => sourceLink(one))}
+            ${source.split(' ').map((one) => sourceLink(one, { times, talk: session_id }))}
           </li>`,
       )}
     </ul>
@@ -123,14 +123,23 @@ function formatValue(value: ChatTurn['citations'][number]['value']): string {
   return typeof value === 'number' ? formatNumber(value) : String(value ?? NO_VALUE);
 }
 
-/** Ids in the text of the link are shortened, as elsewhere on the console. */
-function sourceLink(source: string): Child {
-  const page = pageOfSource(source);
-  return page === undefined
-    ? html`<code>${source}</code> `
-    : html`<a class="source" href="${page}" title="${source}"
-        ><code>${source.replace(ID, shortId)}</code></a
-      > `;
+/**
+ * Ids in the text of the link are shortened, as elsewhere on the console. If the page shows the chart of
+ * the run, the link moves it; see `client/chat.ts`.
+ */
+function sourceLink(source: string, place: NonNullable<Parameters<typeof pageOfSource>[1]>): Child {
+  const page = pageOfSource(source, place);
+  if (page === undefined) return html`<code>${source}</code> `;
+  const { times } = place;
+  const [run] = /(?<=^\/tasks\/|[?&]run_id=)[\w-]+/.exec(source) ?? [];
+  const moves =
+    times &&
+    run &&
+    html`data-run="${run}" data-from="${times.from}" data-to="${times.to}"
+    ${times.symbol !== undefined && html`data-symbol="${times.symbol}"`}`;
+  return html`<a class="source" href="${page}" title="${source}" ${moves}
+    ><code>${source.replace(ID, shortId)}</code></a
+  > `;
 }
 
 function origin({ is_language_model, model, usage, started_at }: ChatTurn): Html {

@@ -1,32 +1,24 @@
-import { randomUUID } from 'node:crypto';
 import { html } from 'hono/html';
 import type { BotDetail } from '../../api/bots.ts';
-import type { BotEvent, listBotEvents } from '../../api/bot-state.ts';
 import type {
   cancelChatTurn,
   ChatSession,
   chatWithBot,
-  getChatSession,
   listChatSessions,
 } from '../../api/research.ts';
 import { formatActor } from '../../base/format.ts';
 import type { AnswerOf } from '../../client/route.ts';
-import { agentsOf } from '../../research/agents.ts';
 import { CHAT } from './assets.ts';
 import { botFrame, readBot } from './bot-frame.ts';
-import { botPath } from './bot-parts.ts';
-import { showProposal, showTurn } from './chat-turn.ts';
+import { botPath, withQuery } from './bot-parts.ts';
+import { chatPath, NEW_TALK, talkPart } from './chat-talk.ts';
 import type { Html } from './html.ts';
-import { csrfField, type Content } from './layout.ts';
-import { emptyState, pager, time } from './parts.ts';
+import type { Content } from './layout.ts';
+import { pager, time } from './parts.ts';
 import type { Form, Pages, Visit } from './pages.ts';
 
 const PATH = '/console/bots/:bot_ref/chat';
 const SESSIONS = 20;
-const TURNS = 50;
-const PROPOSALS = 10;
-
-type Session = AnswerOf<typeof getChatSession>;
 
 export function addChat(pages: Pages): void {
   pages.get(PATH, showChat);
@@ -41,10 +33,6 @@ export function addChat(pages: Pages): void {
     },
     showChat,
   );
-}
-
-function chatPath(ref: string, session_id: string): string {
-  return `${botPath(ref, 'chat')}?${new URLSearchParams({ session: session_id })}`;
 }
 
 /** Waits for the answer, as a browser without the script of the page does. */
@@ -66,19 +54,14 @@ async function ask({ call, param }: Visit, form: Form) {
 }
 
 async function showChat(visit: Visit, form?: Form): Promise<Content> {
-  const { query, session: login, c } = visit;
+  const { query, c } = visit;
   const bot = await readBot(visit);
-  if (bot.kind !== 'research') {
-    return { title: bot.name, body: botFrame(bot, 'chat', showNoChat(bot)) };
-  }
   const asked = form?.get('session') || c.req.param('session_id') || query('session');
-  const { slug } = bot;
-  const [session, sessions, proposals] = await Promise.all([
-    asked === undefined ? undefined : readSession(visit, bot, asked),
+  const { slug, kind } = bot;
+  const [talk, sessions] = await Promise.all([
+    talkPart(visit, bot, { name: 'session', asked, form }),
     readSessions(visit, bot),
-    readProposals(visit, bot),
   ]);
-  const isOwn = session?.created_by === `administrator:${login.caller.administrator_id}`;
   return {
     title: bot.name,
     scripts: [CHAT],
@@ -87,39 +70,22 @@ async function showChat(visit: Visit, form?: Form): Promise<Content> {
       'chat',
       html`<div class="chat">
         <div class="talk">
-          ${conversation(visit, bot, session, proposals)}
-          ${
-            session === undefined || isOwn
-              ? askForm(visit, bot, session, form)
-              : html`<p class="note">
-                  This conversation belongs to
-                  ${formatActor(session.created_by, session.created_by_name)}. To ask a question
-                  yourself, <a href="${botPath(slug, 'chat')}">start a conversation</a>.
-                </p>`
-          }
-          ${proposalsPart(bot, proposals)}
+          ${talk}
           <p class="note">
-            From the command line:
+            ${
+              kind === 'trading' &&
+              html`<a href="${withQuery(botPath(slug), { talk: asked ?? NEW_TALK })}"
+                  >Continue beside the charts</a
+                >. `
+            }From
+            the command line:
             <code>service-local bots chat ${slug} "What is the return?"</code>
           </p>
         </div>
-        ${conversations(bot, sessions, session?.session_id, query('cursor'))}
+        ${conversations(bot, sessions, asked, query('cursor'))}
       </div>`,
     ),
   };
-}
-
-function showNoChat({ slug }: BotDetail): Html {
-  return emptyState(
-    'Only research bots answer questions. A research bot has kind: research in its file:',
-    `service-local bots get ${slug}`,
-  );
-}
-
-function readSession({ call }: Visit, bot: BotDetail, session_id: string): Promise<Session> {
-  const path = '/bots/{bot_ref}/chat/sessions/{session_id}';
-  const params = { bot_ref: bot.id, session_id };
-  return call<typeof getChatSession>('get', path, { params, query: { limit: TURNS } });
 }
 
 function readSessions(
@@ -130,85 +96,6 @@ function readSessions(
     params: { bot_ref: bot.id },
     query: { cursor: query('cursor'), limit: SESSIONS },
   });
-}
-
-/** Reads the newest proposals, newest first. */
-async function readProposals({ call }: Visit, bot: BotDetail): Promise<readonly BotEvent[]> {
-  const { items } = await call<typeof listBotEvents>('get', '/bots/{bot_ref}/state/events', {
-    params: { bot_ref: bot.id },
-    query: { kind: 'chat.proposal', last: 'true', limit: PROPOSALS },
-  });
-  return items.toReversed();
-}
-
-/** A part of the page that the script replaces when an answer ends. */
-function conversation(
-  visit: Visit,
-  bot: BotDetail,
-  session: Session | undefined,
-  proposals: readonly BotEvent[],
-): Html {
-  const turns = session?.items ?? [];
-  const isRunning = turns.at(-1)?.status === 'running';
-  const isCut = session !== undefined && session.turns > turns.length;
-  return html`<div id="conversation" ${isRunning && html`data-running`}>
-    ${
-      turns.length === 0
-        ? html`<p>
-            Ask about the runs of this bot, such as <q>What is the Sharpe ratio?</q> or
-            <q>What can I ask?</q>
-          </p>`
-        : html`${isCut && html`<p class="note">The newest ${turns.length} of ${session.turns} questions.</p>`}
-            <ol class="turns">
-              ${turns.map((turn) => showTurn(visit, bot, turn, proposals))}
-            </ol>`
-    }
-  </div>`;
-}
-
-/** A part of the page that the script replaces when an answer ends, also if it is empty. */
-function proposalsPart(bot: BotDetail, proposals: readonly BotEvent[]): Html {
-  return html`<div id="proposals">
-    ${
-      proposals.length > 0 &&
-      html`<section>
-        <h2>Proposals</h2>
-        ${proposals.map((event) => showProposal(bot, event))}
-      </section>`
-    }
-  </div>`;
-}
-
-function askForm(
-  { session: login }: Visit,
-  { slug, document }: BotDetail,
-  session: Session | undefined,
-  form: Form | undefined,
-): Html {
-  const agents = session === undefined ? agentsOf(document) : [];
-  const chosen = form?.get('agent');
-  return html`<form id="ask" method="post" action="${botPath(slug, 'chat')}" data-bot="${slug}">
-    ${csrfField(login)}
-    <input type="hidden" name="key" value="${randomUUID()}" />
-    <input type="hidden" name="session" value="${session?.session_id ?? ''}" />
-    ${
-      agents.length > 0 &&
-      html`<div class="field">
-        <label for="agent">Who answers</label>
-        <select id="agent" name="agent">
-          <option value="">the bot itself</option>
-          ${agents.map(({ role }) => html`<option value="${role}" ${role === chosen && html`selected`}>${role}</option>`)}
-        </select>
-      </div>`
-    }
-    <div class="field">
-      <label for="prompt">Question</label>
-      <textarea id="prompt" name="prompt" rows="3" maxlength="8000" required>
-${form?.get('prompt') ?? ''}</textarea>
-    </div>
-    <p class="failure" role="alert" data-failure></p>
-    <div class="actions"><button class="main">Ask</button></div>
-  </form>`;
 }
 
 function conversations(

@@ -187,6 +187,7 @@ async function resultOf(visit: Visit, task_id: string): Promise<Child> {
     row > 1 && files.includes(TRADES)
       ? (await readTrades(visit, task_id)).rows[row - 2]
       : undefined;
+  const at = Date.parse(visit.query('at') ?? '');
   const api = `/tasks/${encodeURIComponent(task_id)}/files`;
   // The report of a search begins with its own figures.
   const hasFigures = !/\/(sweep|robustness)\//.test(String(summary['schema']));
@@ -202,9 +203,10 @@ async function resultOf(visit: Visit, task_id: string): Promise<Child> {
         </p>
       </div>
       ${trade && html`<p>The chart shows trade ${trade.text('id')}.</p>`}
+      ${Number.isFinite(at) && html`<p>The equity curve shows ${time(new Date(at).toISOString())}.</p>`}
       <iframe
         class="report"
-        src="${taskPath(task_id)}/report${trade && tradeFragment(trade)}"
+        src="${taskPath(task_id)}/report${trade ? tradeFragment(trade) : pointFragment(at)}"
         sandbox="allow-scripts"
         loading="lazy"
         title="Report of the run"
@@ -224,4 +226,9 @@ async function resultOf(visit: Visit, task_id: string): Promise<Child> {
       </p>
     </section>`
   }`;
+}
+
+/** Fragment with which a report shows a point of its equity curve; empty for NaN. */
+function pointFragment(ms: number): string {
+  return Number.isFinite(ms) ? `#at=${Math.floor(ms / 1000)}` : '';
 }

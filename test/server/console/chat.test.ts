@@ -96,10 +96,23 @@ describe('the chat page of a bot', () => {
     expect(text).toMatch(/<textarea[^>]*>\n&lt;img src=x/);
   });
 
-  test('is not linked from a trading bot, and names the remedy', async () => {
-    expect(await show('/console/bots/trader')).not.toContain('/console/bots/trader/chat');
-    expect(await show('/console/bots/trader/chat')).toContain('Only research bots');
+  test('is also beside the charts of a bot, with the same conversation', async () => {
     expect((await visitor.open(`${CHAT}?session=none`)).status).toBe(404);
+    const page = await show('/console/bots/trader');
+    expect(page).toContain('href="/console/bots/trader/chat"');
+    expect(page).toMatch(/<details id="talk" class="talk" *>[\s\S]*id="ask"[^>]*data-name="talk"/);
+    const { location } = await visitor.submit('/console/bots/trader/chat', {
+      key: randomUUID(),
+      prompt: 'Four',
+    });
+    const session = new URL(location!, 'http://x').searchParams.get('session')!;
+    expect(await show(location!.replace(/#.*/, ''))).toContain(
+      `href="/console/bots/trader?talk=${session}"`,
+    );
+    const open = await show(`/console/bots/trader?talk=${session}`);
+    expect(open).toMatch(/<details id="talk" class="talk" open>[\s\S]*You said: Four/);
+    expect(open).toContain(`name="session" value="${session}"`);
+    expect((await visitor.open('/console/bots/trader?talk=none')).status).toBe(404);
   });
 
   test('shows texts of a model as text, its proposal as differences, and its sources', async () => {
@@ -188,5 +201,22 @@ describe('the page of a source', () => {
     ['javascript:alert(1)', undefined],
   ])('of %s is %s', (source, page) => {
     expect(pageOfSource(source)).toBe(page);
+  });
+
+  test('with times is the chart of the run, with the conversation beside that of a session', () => {
+    const moment = { from: '2000-02-03T00:00:00Z', to: '2000-02-03T00:00:00Z' };
+    const trade = { ...moment, to: '2000-02-09T00:00:00Z', symbol: 'SPX' };
+    const at = '2000-02-03T00%3A00%3A00Z';
+    expect([
+      pageOfSource('/tasks/t1/files/equity.csv#cell=12,2', { times: moment }),
+      pageOfSource('/tasks/t1/files/trades.csv#cell=3,2', { times: trade }),
+      pageOfSource('/bots/b/state/chart?run_id=t2#/equity/equity/0', { times: moment, talk: 's' }),
+      pageOfSource('/bots/b/state/trades?run_id=t2#cell=3,2', { times: trade, talk: 's' }),
+    ]).toEqual([
+      `/console/tasks/t1?at=${at}#report`,
+      '/console/tasks/t1?row=3#report',
+      `/console/bots/b?session=t2&at=${at}&talk=s#charts`,
+      `/console/bots/b?session=t2&chart=SPX&at=${at}%2F2000-02-09T00%3A00%3A00Z&talk=s#charts`,
+    ]);
   });
 });

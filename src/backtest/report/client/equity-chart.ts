@@ -60,7 +60,7 @@ export function drawEquity(): void {
     });
   });
   chart.timeScale().fitContent();
-  showReadings(
+  const showLast = showReadings(
     element,
     chart,
     () => time.length,
@@ -70,5 +70,22 @@ export function drawEquity(): void {
       ['Drawdown', percent(drawdown[index]!)],
       ...(benchmark ? ([[benchmarkName, amount(benchmark[index]!)]] as const) : []),
     ],
-  )();
+  );
+  showLast();
+
+  /** Points at the value of a time, in seconds since the Unix epoch, and zooms to it. */
+  const showAt = (seconds: number): void => {
+    const index = Math.max(
+      0,
+      time.findLastIndex((one) => one <= seconds),
+    );
+    const margin = Math.max(15, time.length / 20);
+    chart.timeScale().setVisibleLogicalRange({ from: index - margin, to: index + margin });
+    chart.setCrosshairPosition(equity[index]!, time[index] as Charts.UTCTimestamp, equityArea);
+    showLast(index);
+    element.scrollIntoView({ block: 'center' });
+  };
+  const [, asked] = /^#at=(\d{1,12})$/.exec(location.hash) ?? [];
+  // The page has its layout by the next frame.
+  if (asked !== undefined) requestAnimationFrame(() => showAt(Number(asked)));
 }

@@ -6,13 +6,17 @@ import { showQuestion } from './show-question.ts';
 import { streamAnswer } from './stream-answer.ts';
 
 /**
- * Replaces the parts of the page with the stored conversation. Texts of the model are shown as text
+ * Replaces the parts of the page with the stored conversation, as the chat page of the bot shows it. Texts of the model are shown as text
  * only.
  */
 export async function refreshChat(): Promise<void> {
+  const shown = document.querySelector<HTMLElement>('#conversation')!;
+  const page = new URL(shown.dataset['page']!, location.href);
+  const session = document.querySelector<HTMLInputElement>('#ask [name=session]')?.value ?? '';
+  if (session !== '') page.searchParams.set('session', session);
   let answer: Response;
   try {
-    answer = await fetch(location.href, { headers: { accept: 'text/html' } });
+    answer = await fetch(page, { headers: { accept: 'text/html' } });
     if (!answer.ok || answer.redirected) return;
   } catch {
     // The page shows the streamed answer, without its sources, until it is reloaded.
@@ -67,7 +71,10 @@ export async function askQuestion(form: HTMLFormElement): Promise<void> {
     if (event === 'begun') {
       const { session_id: own } = data as ChatParts['begun'];
       field('session').value = own;
-      history.replaceState(null, '', `?${new URLSearchParams({ session: own })}`);
+      const url = new URL(location.href);
+      url.searchParams.set(form.dataset['name']!, own);
+      url.searchParams.delete('cursor');
+      history.replaceState(history.state, '', url);
       cancel.hidden = false;
     }
   });
@@ -83,11 +90,41 @@ export async function askQuestion(form: HTMLFormElement): Promise<void> {
   document.querySelector('.turns > li:last-child')?.scrollIntoView({ block: 'nearest' });
 }
 
+/** Times of a run that a source names. */
+export interface ShownTimes {
+  readonly run: string;
+  /** RFC 3339. */
+  readonly from: string;
+  readonly to: string;
+  readonly symbol?: string;
+}
+
+/** Moves the charts of the page instead of loading another one, if they show the run of the source. */
+export function showSource(event: MouseEvent): void {
+  const link = (event.target as Element).closest<HTMLElement>('a.source[data-run]');
+  if (link === null || event.ctrlKey || event.metaKey || event.shiftKey) return;
+  const detail = { ...link.dataset } as unknown as ShownTimes;
+  // Charts that show the run cancel the event.
+  const isShown = !document.dispatchEvent(
+    new CustomEvent('showtimes', { detail, cancelable: true }),
+  );
+  if (isShown) event.preventDefault();
+}
+
 /** Streams answers into the page. When an answer ends, the stored conversation replaces it. */
 export function chat(): void {
   const REFRESH_MS = 1500;
   const form = document.querySelector<HTMLFormElement>('#ask');
   let isAsking = false;
+  document.addEventListener('click', showSource);
+  const box = document.querySelector<HTMLDetailsElement>('#talk');
+  box?.addEventListener('toggle', () => {
+    const url = new URL(location.href);
+    const session = form?.querySelector<HTMLInputElement>('[name=session]')?.value ?? '';
+    if (box.open) url.searchParams.set('talk', session === '' ? 'new' : session);
+    else url.searchParams.delete('talk');
+    history.replaceState(history.state, '', url);
+  });
   form?.addEventListener('submit', (event) => {
     event.preventDefault();
     if (isAsking) return;

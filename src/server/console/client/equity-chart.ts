@@ -68,6 +68,13 @@ export function equityChart(element: HTMLElement) {
   return {
     chart,
     element,
+    /** Points at the step of a time, in seconds since the Unix epoch. */
+    showAt(time: number): void {
+      const at = points.findLastIndex((point) => point.time <= time);
+      if (at === -1) return;
+      chart.setCrosshairPosition(points[at]!.equity, points[at]!.time, above);
+      showLast(at);
+    },
     /** @param from index of the first point that is new or changed since the last call. */
     show(next: readonly Point[], from: number): void {
       points = next;

@@ -18,13 +18,14 @@ type Shown = 'all' | 'chosen' | { readonly button: string; readonly seconds: num
  * everything, also after updates. What the reader chose is kept, also in the address of the page.
  *
  * @param charts each with its element; the first decides about the times.
- * @returns adapts the charts to data that were added.
+ * @returns `fit` adapts the charts to data that were added; `show` shows the bars around two times, in
+ * seconds since the Unix epoch.
  */
 export function followRange(
   figure: HTMLElement,
   charts: readonly { readonly chart: Charts.IChartApi; readonly element: HTMLElement }[],
   times: () => readonly number[],
-): () => void {
+): { readonly fit: () => void; readonly show: (from: number, to: number) => void } {
   const SETTLE_MS = 400;
   const buttons = [...figure.querySelectorAll<HTMLButtonElement>('[data-range]')];
   const main = charts[0]!.chart.timeScale();
@@ -109,11 +110,30 @@ export function followRange(
     choose({ button: preset.dataset['range']!, seconds: Number(preset.dataset['seconds']) });
   }
   let isLinked = from < to;
-  return () => {
-    apply();
-    if (!isLinked || times().length < 2) return;
-    isLinked = false;
+  const showBetween = (start: number, end: number): void => {
+    leading = charts[0]!.chart;
     choose('chosen');
-    main.setVisibleRange({ from: from as Charts.UTCTimestamp, to: to as Charts.UTCTimestamp });
+    main.setVisibleRange({ from: start as Charts.UTCTimestamp, to: end as Charts.UTCTimestamp });
+  };
+  return {
+    fit() {
+      apply();
+      if (!isLinked || times().length < 2) return;
+      isLinked = false;
+      showBetween(from, to);
+    },
+    show(start, end) {
+      const MARGIN = 15;
+      const all = times();
+      if (all.length < 2) return;
+      const barOf = (time: number): number =>
+        Math.max(
+          0,
+          all.findLastIndex((one) => one <= time),
+        );
+      const [first, last] = [barOf(start), barOf(end)];
+      const margin = Math.max(MARGIN, last - first);
+      showBetween(all[Math.max(0, first - margin)]!, all[Math.min(all.length - 1, last + margin)]!);
+    },
   };
 }

@@ -1,6 +1,8 @@
 /// <reference lib="dom" />
 import type { BotEvent, PaperSession } from '../../../api/bot-state.ts';
 import type { SessionChart } from '../../../api/session-views.ts';
+import { announce } from './announce.ts';
+import type { ShownTimes } from './chat.ts';
 import { equityChart } from './equity-chart.ts';
 import { followRange } from './follow-range.ts';
 import { orderMarks } from './order-marks.ts';
@@ -17,7 +19,7 @@ export function sessionCharts(figure: HTMLElement, bot: string, session: string)
   const equity = equityChart(of('#equity'));
   const curve = sessionCurve();
   const marks = orderMarks();
-  const fit = followRange(figure, [prices, equity], prices.times);
+  const range = followRange(figure, [prices, equity], prices.times);
   let symbol = '';
   /** Time of the newest bar whose indicators are known, in seconds since the Unix epoch. */
   let known = 0;
@@ -70,9 +72,46 @@ export function sessionCharts(figure: HTMLElement, bot: string, session: string)
     equity.show(curve.points(), curve.takeChanged());
     if (hasNewMarks) prices.marks.showMarks(marks.of(symbol, prices.times()));
     hasNewMarks = false;
-    fit();
+    range.fit();
   }
 
+  /** Shows a trade on the prices, or a single time on the equity. */
+  async function showTimes({
+    from,
+    to,
+    symbol: wanted = symbol,
+  }: Omit<ShownTimes, 'run'>): Promise<void> {
+    if (wanted !== symbol) {
+      if (selector !== null) selector.value = wanted;
+      await load(wanted);
+    }
+    const [start, end] = [from, to].map((time) => Date.parse(time) / 1000) as [number, number];
+    range.show(start, end);
+    const chart = from === to ? equity : prices;
+    chart.showAt(end);
+    chart.element.scrollIntoView({ block: 'center' });
+    const day = (time: string): string => time.slice(0, 10);
+    announce(
+      from === to
+        ? `The equity curve shows ${day(from)}.`
+        : `The chart shows the trade from ${day(from)} to ${day(to)}.`,
+    );
+  }
+  document.addEventListener('showtimes', (event) => {
+    const { run, ...times } = (event as CustomEvent<ShownTimes>).detail;
+    if (run !== session) return;
+    event.preventDefault();
+    void showTimes(times);
+  });
+  /** Shows what the address of the page names; afterward, it names the visible range. */
+  async function showLinked(): Promise<void> {
+    const url = new URL(location.href);
+    const [from = '', to = from] = (url.searchParams.get('at') ?? '').split('/');
+    if (!(Date.parse(from) <= Date.parse(to))) return;
+    url.searchParams.delete('at');
+    history.replaceState(history.state, '', url);
+    await showTimes({ from, to });
+  }
   selector?.addEventListener('change', () => {
     const url = new URL(location.href);
     url.searchParams.set('chart', selector.value);
@@ -86,6 +125,7 @@ export function sessionCharts(figure: HTMLElement, bot: string, session: string)
       await loadMarks();
       await load(selector?.value ?? '');
       prices.marks.showOrders(state.working.filter((one) => one.symbol === symbol));
+      await showLinked();
     },
     takeBars(event: BotEvent): void {
       const bars = event.payload['bars'] as Readonly<Record<string, readonly number[]>>;

@@ -78,6 +78,18 @@ export function sessionPrices(element: HTMLElement) {
     element,
     marks,
     times: (): readonly number[] => candles.time,
+    /** Points at the bar of a time, in seconds since the Unix epoch. */
+    showAt(time: number): void {
+      const at = candles.time.findLastIndex((one) => one <= time);
+      if (at === -1) return;
+      const [series] = bars.series;
+      chart.setCrosshairPosition(
+        candles.close[at]!,
+        candles.time[at] as Charts.UTCTimestamp,
+        series!,
+      );
+      showLast(at);
+    },
     /** Replaces everything. */
     start(next: SessionChart): void {
       for (const column of ['time', 'open', 'high', 'low', 'close', 'volume'] as const) {
