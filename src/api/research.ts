@@ -242,9 +242,9 @@ export const chatWithBot = defineRoute({
   method: 'post',
   path: '/bots/{bot_ref}/chat',
   operationId: 'chatWithBot',
-  summary: 'Ask a research bot',
+  summary: 'Ask about a bot',
   description:
-    'Answers with the scopes of the caller; tools that backtest and propose require `write`. With `Accept: text/event-stream`, the response is a stream of server-sent events with JSON in `data`: first `begun` with the ids of session and turn, then `text`, `tool_call` and `tool_result`, and finally `turn` with a `ChatTurn`, even if the turn failed. Otherwise the response is one JSON document. If the answer takes longer than 25 seconds, it is 202 with a turn that is `running`. A turn continues after the caller disconnects, until its budget is used up; the answer is stored in the session. A request to a provider is never sent twice: a repeated `Idempotency-Key` returns the stored answer or failure. With 429, nothing was sent; the reason is `turns` or `streams`.',
+    'Answers with the scopes of the caller; tools that backtest and propose require `write`. About a trading bot, the answer only reads: these tools fail with the reason `trading_bot`. With `Accept: text/event-stream`, the response is a stream of server-sent events with JSON in `data`: first `begun` with the ids of session and turn, then `text`, `tool_call` and `tool_result`, and finally `turn` with a `ChatTurn`, even if the turn failed. Otherwise the response is one JSON document. If the answer takes longer than 25 seconds, it is 202 with a turn that is `running`. A turn continues after the caller disconnects, until its budget is used up; the answer is stored in the session. A request to a provider is never sent twice: a repeated `Idempotency-Key` returns the stored answer or failure. With 429, nothing was sent; the reason is `turns` or `streams`.',
   idempotent: true,
   request: {
     params: researchPath,

@@ -571,7 +571,7 @@ const PLAIN_BOT = {
   slug: 'b',
   name: 'B',
   current_version: 3,
-  document: { spec: { kind: 'trading', universe: { symbols: [] }, strategy: {} } },
+  document: { spec: { kind: 'research', universe: { symbols: [] }, strategy: {} } },
 };
 const window = { from: '2000-01-01T00:00:00Z', to: '2000-01-02T00:00:00Z', bars: 2 };
 

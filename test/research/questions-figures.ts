@@ -31,6 +31,8 @@ export interface RunFiles {
   readonly summary: Readonly<Record<string, Readonly<Record<string, number>>>>;
   readonly trades: string;
   readonly equity: string;
+  /** `events.ndjson` */
+  readonly events: string;
 }
 
 const DAY = 86_400_000;
@@ -94,7 +96,7 @@ function longest<T>(items: readonly T[], isIn: (item: T) => boolean): T[] {
 }
 
 /** Everything that expressions may use. */
-export function helpersFor({ summary, trades, equity }: RunFiles) {
+export function helpersFor({ summary, trades, equity, events }: RunFiles) {
   const T = readTrades(trades, 'closed');
   const held = (t: TradeOfFile): number => (Date.parse(t.exit) - Date.parse(t.entry)) / DAY;
   const points = rows(equity).map(([time, value]) => ({
@@ -109,6 +111,41 @@ export function helpersFor({ summary, trades, equity }: RunFiles) {
   const returns = (from: string, to: string): number[] => {
     const values = [before(from), ...within(from, to).map((point) => point.equity)];
     return values.slice(1).map((value, i) => value / values[i]! - 1);
+  };
+  const fills = events
+    .split('\n')
+    .filter((line) => line.includes('"order.filled"'))
+    .map(
+      (line) => JSON.parse(line) as Readonly<Record<'fee' | 'slippage', number>> & { time: string },
+    );
+  /** Costs of the fills of some days. */
+  const paid = (name: 'fee' | 'slippage', from: string, to: string): number =>
+    sum(
+      fills
+        .filter(({ time }) => time.slice(0, 10) >= from && time.slice(0, 10) <= to)
+        .map((fill) => fill[name]),
+    );
+  const all = [...T, ...readTrades(trades, 'open').map((one) => ({ ...one, exit: '9999' }))];
+  /** Share of some days at whose close a trade was open. */
+  const exposed = (from: string, to: string): number => {
+    const days = within(from, to).map(({ day }) => day);
+    const isIn = (day: string): boolean =>
+      all.some(({ entry, exit }) => entry.slice(0, 10) <= day && day < exit.slice(0, 10));
+    return days.filter(isIn).length / days.length;
+  };
+  const on = (weekday: number, edge: 'entry' | 'exit') =>
+    T.filter((t) => new Date(t[edge]).getUTCDay() === weekday);
+  const dailyOn = (weekday: number): number =>
+    mean(
+      spans('day')
+        .filter(({ name }) => new Date(name).getUTCDay() === weekday)
+        .map(({ ret }) => ret),
+    );
+  /** Whether a time is later than some months after another. */
+  const isMonthsAfter = (from: string, count: number, to: string): boolean => {
+    const [year, month, day] = from.slice(0, 10).split('-').map(Number) as [number, number, number];
+    const last = new Date(Date.UTC(year, month - 1 + count + 1, 0)).getUTCDate();
+    return Date.parse(to) > Date.UTC(year, month - 1 + count, Math.min(day, last));
   };
   const within = (from: string, to: string) => points.filter(({ day }) => day >= from && day <= to);
   const deviation = (values: readonly number[]): number =>
@@ -164,6 +201,11 @@ export function helpersFor({ summary, trades, equity }: RunFiles) {
     down,
     streaks,
     longest,
+    paid,
+    exposed,
+    on,
+    dailyOn,
+    isMonthsAfter,
     spans,
     top,
     best: (unit: Parameters<typeof spans>[0]) => top(unit, 1)[0]!,

@@ -124,6 +124,7 @@ const filesOf = async (run: string): Promise<RunFiles> => ({
   summary: await ok('GET', `/tasks/${run}/result`),
   trades: await ok('GET', `/tasks/${run}/files/trades.csv`),
   equity: await ok('GET', `/tasks/${run}/files/equity.csv`),
+  events: await ok('GET', `/tasks/${run}/files/events.ndjson`),
 });
 
 /** Evaluates `is` for the newest run of the bot. */
@@ -142,11 +143,12 @@ async function figureOf(bot: string, is: string): Promise<unknown> {
   const plain = runInNewContext(`(${is})`, summaryWith([])) as unknown;
   if (changes.length === 0) return plain;
   const [change] = changes.splice(0);
-  const { summary } = await filesOf(await backtest(bot, change));
-  return runInNewContext(`(${is})`, summaryWith([summary])) as unknown;
+  const files = await filesOf(await backtest(bot, change));
+  const changed = { ...files.summary, in: helpersFor(files) };
+  return runInNewContext(`(${is})`, summaryWith([changed])) as unknown;
 }
 
-const NOTHING = new Proxy({}, { get: (): unknown => new Proxy({}, { get: () => 0 }) });
+const NOTHING = new Proxy({}, { get: (): unknown => new Proxy({}, { get: () => () => 0 }) });
 
 const known = new Map<string, Promise<unknown>>();
 

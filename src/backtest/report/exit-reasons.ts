@@ -61,7 +61,7 @@ export class ExitReasons {
    * @param trades closed trades of the run in order of exit
    * @returns empty if the events close another number of trades, as after a correction by a venue
    */
-  of(trades: readonly Trade[]): ReadonlyMap<number, ExitReason> {
+  of(trades: readonly Pick<Trade, 'id'>[]): ReadonlyMap<number, ExitReason> {
     if (this.#reasons.length !== trades.length) return new Map();
     return new Map(trades.map(({ id }, index) => [id, this.#reasons[index]!]));
   }

@@ -6,6 +6,7 @@
 import { ServiceError } from '../../base/errors.ts';
 import type { Citation } from '../answering.ts';
 import { at, type Ask } from '../call-api.ts';
+import { answerClock } from './answer-clock.ts';
 import { answerFigure } from './answer-figure.ts';
 import { answerItems } from './answer-items.ts';
 import { EXAMPLES } from './examples.ts';
@@ -121,6 +122,7 @@ async function answerQueries(
 function answerQuery(facts: Facts, query: Query): Promise<Reply> {
   if (query.kind === 'figure') return answerFigure(facts, query);
   if (query.kind === 'items') return answerItems(facts, query);
+  if (query.kind === 'clock') return answerClock(facts, query);
   if (query.kind === 'compare') return compareRuns(facts, query.versions);
   return answerWhatIf(facts, query);
 }

@@ -1,22 +1,19 @@
 /** Answers queries about figures of a run, of part of it, and of buying and holding. */
-import { DAY } from '../../base/durations.ts';
-import { formatMoney, formatPercent, formatRatio } from '../../base/format.ts';
+import { formatMoney, formatPercent } from '../../base/format.ts';
 import { formatFigure, readFigure } from '../../base/format-figure.ts';
 import type { RunFigure } from '../../base/run-figure.ts';
 import { RUN_FIGURES, type FigureName } from '../../base/run-figures.ts';
-import { percentile, returnsOf, sampleTimes } from '../../backtest/returns.ts';
 import { UNDEFINED_REASONS } from '../../backtest/summary.ts';
 import type { Citation } from '../answering.ts';
 import { answerItemsOf } from './answer-items.ts';
-import { cite, day, missing, type Facts, type Run } from './facts.ts';
+import { answerBySpan, answerPeriod, unclear } from './answer-period.ts';
+import { cite, missing, type Facts, type Run } from './facts.ts';
 import { holds, nameOf } from './items.ts';
 import type { Condition } from './tags.ts';
-import { daysOf, type Period } from './dates.ts';
 import type { Query } from './query.ts';
 import { TRADE_FIGURES } from './read-items.ts';
 import { recordOf, type RunRecord } from './records.ts';
 import { reply, type Reply } from './reply.ts';
-import type { Curve } from './result-files.ts';
 
 type FigureQuery = Extract<Query, { kind: 'figure' }>;
 
@@ -83,6 +80,7 @@ export async function answerFigure(facts: Facts, query: FigureQuery): Promise<Re
   const { run } = record;
   if (run === undefined) return answerSession(record, query);
   if (of !== 'run') return answerBenchmark(run, query);
+  if (query.by !== undefined) return answerBySpan(record, run, measure, period, query.by);
   if (period !== undefined) return answerPeriod(record, measure, period, than);
   if (measure === 'annual_mean') return answerAnnual(record, run);
   if (measure === 'profit') return answerProfit(run, than);
@@ -96,10 +94,6 @@ export async function answerFigure(facts: Facts, query: FigureQuery): Promise<Re
   const verdict =
     than === undefined ? '' : verdictOf(names[0]!, readFigure(run.result.data, names[0]!), than);
   return reply(`${verdict}${lines[0]}, in ${run.said}.`, citations);
-}
-
-function unclear(measure: string): Error {
-  return missing(`it is unclear how to compare ${measure.replaceAll('_', ' ')} with that value`);
 }
 
 /** `Yes. ` or `No. `: whether a figure is beyond a threshold. Drawdowns count by their size. */
@@ -235,112 +229,4 @@ function answerBenchmark(
     citeFigure(run, name),
     cite(run.result, pointer),
   );
-}
-
-/** Bars of a period, and the equity before them. */
-interface Part {
-  readonly curve: Curve;
-  readonly first: number;
-  readonly last: number;
-  readonly start: number;
-  readonly said: string;
-}
-
-async function answerPeriod(
-  run: RunRecord,
-  measure: string,
-  period: Period,
-  than: Condition | undefined,
-): Promise<Reply> {
-  const { from, to } = daysOf(period, run);
-  const curve = await run.curve();
-  const after = curve.time.findIndex((time) => time.slice(0, 10) > to);
-  const last = (after === -1 ? curve.time.length : after) - 1;
-  const first = curve.time.findIndex((time) => time.slice(0, 10) >= from);
-  if (first === -1 || last < first || from > to) {
-    throw missing(`there are no bars from ${from} to ${to} in ${run.said}`);
-  }
-  if (than !== undefined) throw unclear(measure);
-  const start = first === 0 ? run.start : curve.equity[first - 1]!;
-  const said = `from ${day(curve.time[first]!)} to ${day(curve.time[last]!)}`;
-  const part = { curve, first, last, start, said };
-  const before =
-    first === 0 ? run.citeStart('equity before') : curve.cite(first - 1, 'equity', 'equity before');
-  const [label, value] = figureOf(run, part, measure, period);
-  return reply(
-    `${label} ${measure === 'equity' ? `on ${day(curve.time[last]!)}` : said}: ${value}, by the equity at the closes, in ${run.said}.`,
-    before,
-    curve.cite(last, 'equity', 'equity at the end'),
-  );
-}
-
-function figureOf(
-  record: RunRecord,
-  part: Part,
-  measure: string,
-  period: Period,
-): readonly [label: string, value: string] {
-  const { curve, last, start } = part;
-  const end = curve.equity[last]!;
-  const [gain, profit] = [formatPercent(end / start - 1), formatMoney(end - start)];
-  if (measure === 'total_return') return ['Return', `${gain} (${profit})`];
-  if (measure === 'profit') return ['Profit', `${profit} (${gain})`];
-  if (measure === 'equity') return ['Equity', formatMoney(end)];
-  if (measure === 'max_drawdown') return ['Maximum drawdown', formatPercent(deepest(part))];
-  const { run } = record;
-  if (run === undefined) throw unclear(measure);
-  const { conventions, window } = run.result.data;
-  const values = returnsIn(run, part);
-  const average =
-    values.reduce((sum, one) => sum + one, 0) / values.length -
-    conventions.risk_free / conventions.periods_per_year;
-  const root = Math.sqrt(conventions.periods_per_year);
-  const spread = Math.sqrt(
-    values.reduce((sum, one) => sum + (one - mean(values)) ** 2, 0) /
-      (values.length - conventions.ddof),
-  );
-  const downside = Math.sqrt(
-    values.reduce((sum, one) => sum + Math.min(one, 0) ** 2, 0) / values.length,
-  );
-  const defined = (value: number, format: (value: number) => string): string => {
-    if (Number.isFinite(value)) return format(value);
-    throw missing(`the returns ${part.said} are too few or do not vary, in ${run.said}`);
-  };
-  if (measure === 'volatility') return ['Volatility', defined(spread * root, formatPercent)];
-  if (measure === 'sharpe')
-    return ['Sharpe ratio', defined((average / spread) * root, formatRatio)];
-  if (measure === 'sortino' && conventions.risk_free === 0)
-    return ['Sortino ratio', defined((average / downside) * root, formatRatio)];
-  if (measure === 'var_95')
-    return ['VaR 95%', defined(percentile(Float64Array.from(values), 0.05), formatPercent)];
-  const days = (Date.parse(curve.time[last]!) - Date.parse(curve.time[part.first]!)) / DAY;
-  if (measure === 'cagr' && days >= 360)
-    return ['CAGR', formatPercent((end / start) ** (conventions.year_days / days) - 1)];
-  const { from, to } = daysOf(period, record);
-  const isWhole = from === window.from.slice(0, 10) && to === window.to.slice(0, 10);
-  throw missing(
-    `of part of a run I compute the return, profit, equity, maximum drawdown, volatility and the Sharpe and Sortino ratios, and figures of the trades that were closed in it${isWhole ? '; these days are the whole run' : ''}`,
-    `A backtest of those days has the other figures: \`service-local bots backtest ${run.result.data.bot.slug} --from ${from} --to ${to}\`.`,
-  );
-}
-
-const mean = (values: readonly number[]): number =>
-  values.reduce((sum, one) => sum + one, 0) / values.length;
-
-/** Returns of the days, weeks or months of the part, as the figures of a run sample them. */
-function returnsIn(run: Run, { curve, first, last, start }: Part): number[] {
-  const time = Float64Array.from(curve.time.slice(first, last + 1), (one) => Date.parse(one));
-  const ends = new Set(sampleTimes(time, run.result.data.conventions.sampling));
-  const samples = curve.equity.slice(first, last + 1).filter((_, i) => ends.has(time[i]!));
-  return [...returnsOf(Float64Array.from([start, ...samples]))];
-}
-
-function deepest({ curve, first, last, start }: Part): number {
-  let peak = start;
-  let worst = 0;
-  for (let i = first; i <= last; i += 1) {
-    peak = Math.max(peak, curve.equity[i]!);
-    worst = Math.min(worst, curve.equity[i]! / peak - 1);
-  }
-  return worst;
 }

@@ -42,6 +42,11 @@ export class Bag {
     return this.#tags.findLast((tag) => tag.slot === slot)?.text ?? '';
   }
 
+  /** Place of the last phrase of a slot in the question; −1 without one. */
+  at(slot: Slot): number {
+    return this.#tags.findLast((tag) => tag.slot === slot)?.at ?? -1;
+  }
+
   left(): Tag[] {
     return this.#tags.filter((tag) => !this.#used.has(tag));
   }

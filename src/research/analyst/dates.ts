@@ -153,3 +153,16 @@ export function daysOf(
   const edge = shifted(whole.to, -months, -days);
   return isLeftOut ? { ...whole, to: edge } : { ...whole, from: shifted(edge, 0, 1) };
 }
+
+/**
+ * Calendar months between two instants: whole ones, and the part of the last one that has passed. More
+ * than 2 means later than the same day two months on.
+ */
+export function monthsBetween(from: string, to: string): number {
+  const end = Date.parse(to);
+  const after = (months: number): number =>
+    Date.parse(`${shifted(from.slice(0, 10), months, 0)}${from.slice(10)}`);
+  let whole = 0;
+  while (after(whole + 1) <= end) whole += 1;
+  return whole + (end - after(whole)) / (after(whole + 1) - after(whole));
+}

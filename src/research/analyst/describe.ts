@@ -1,5 +1,6 @@
 /** Words for queries, so that an answer states what it is about. */
 import { formatMoney, formatPercent, formatQuantity } from '../../base/format.ts';
+import { EXITS } from './exits.ts';
 import { WEEKDAYS } from './items.ts';
 import type { RunRecord } from './records.ts';
 import type { Condition } from './tags.ts';
@@ -10,6 +11,7 @@ const ATTRIBUTE_NAMES: Readonly<Record<Attribute, string>> = {
   profit: 'profit',
   return: 'return',
   duration: 'calendar days',
+  months: 'calendar months',
   bars: 'bars',
   fees: 'fees',
   quantity: 'quantity',
@@ -43,7 +45,7 @@ const MONTHS =
   );
 /** `closed losing short trades in MSFT, exited from 2008-01-01 to 2008-12-31, with a return < −5.00%` */
 export function describe(selection: Selection, run: RunRecord): string {
-  const { of, outcome, side, symbol, status, conditions } = selection;
+  const { of, outcome, side, symbol, status, conditions, reason } = selection;
   const unit = of === 'streak' ? selection.in : of;
   const words = [
     ...(of === 'streak' ? ['streaks of'] : []),
@@ -52,6 +54,7 @@ export function describe(selection: Selection, run: RunRecord): string {
     ...(side === undefined ? [] : [side]),
     `${unit}s`,
     ...(symbol === undefined ? [] : [`in ${symbol}`]),
+    ...(reason === undefined ? [] : [`that ended ${EXITS[reason]!.name}`]),
   ].join(' ');
   return [
     words,
@@ -76,7 +79,12 @@ function timesOf(
 }
 
 function limit(label: string, by: Attribute, { op, value, upTo }: Condition): string {
-  const labels = { duration: 'a duration in days', bars: 'a duration in bars', fees: 'fees' };
+  const labels = {
+    duration: 'a duration in days',
+    months: 'a duration in calendar months',
+    bars: 'a duration in bars',
+    fees: 'fees',
+  };
   const name = `with ${labels[by as keyof typeof labels] ?? `a ${label}`}`;
   if (op === 'between') {
     return `${name} from ${formatAttribute(by, value)} to ${formatAttribute(by, upTo!)}`;

@@ -44,6 +44,9 @@ export const EXAMPLES: readonly {
       'What was the Sharpe ratio since 2010?',
       'What was the return in the last year of the test?',
       'What was the equity at the end of 2010?',
+      'How much were the fees in 2008?',
+      'Fees by year',
+      'What was the exposure in 2008?',
     ],
   },
   {
@@ -69,6 +72,11 @@ export const EXAMPLES: readonly {
       'How many trades per year?',
       'What is the longest losing streak?',
       'How many losing streaks of at least 4 trades were there?',
+      'How many trades were stopped out?',
+      'How many trades hit their target?',
+      'Trades by exit reason',
+      'What is the average profit of trades that ended by a stop?',
+      'How many trades lasted more than 2 months?',
     ],
   },
   {
@@ -84,6 +92,9 @@ export const EXAMPLES: readonly {
       'When was the deepest drawdown?',
       'What are the 3 deepest drawdowns?',
       'How many drawdowns were deeper than 10%?',
+      'Results by weekday',
+      'Which hour was the best?',
+      'What is the average daily return by weekday?',
     ],
   },
   {
@@ -95,6 +106,7 @@ export const EXAMPLES: readonly {
       'What is the Sharpe ratio of version 1 and version 2?',
       'What if the fees were doubled?',
       'What if the fees were 0.2%?',
+      'What would the return in 2008 be with doubled fees?',
     ],
   },
 ];

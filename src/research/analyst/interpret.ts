@@ -1,11 +1,12 @@
 /** Builds the query that the tags of a question ask for. Each tag must be used. */
 import { Bag } from './bag.ts';
 import type { Period } from './dates.ts';
-import type { Query, RunWanted, Selection, Show, Stat } from './query.ts';
+import type { Query, RunWanted, Selection, Show, SpanUnit, Stat } from './query.ts';
 import {
   isPluralOutcome,
   isSpan,
   negated,
+  readClock,
   readSpans,
   readTrades,
   taken,
@@ -66,6 +67,7 @@ function figure(bag: Bag): Query | undefined {
     if (measure === 'orders') measure = 'submitted_orders';
   }
   if (measure === 'exposure') bag.take('want', 'share');
+  const by = SPLIT.has(measure) ? spanOf(bag) : undefined;
   if (SUMMED.has(measure)) bag.take('stat', 'sum');
   if (measure === 'end_equity' && period !== undefined) measure = 'equity';
   if (measure === 'equity') bag.take('edge', 'exit');
@@ -73,7 +75,27 @@ function figure(bag: Bag): Query | undefined {
   if (benchmark !== undefined) bag.take('whatIf');
   if (isCompared && benchmark === undefined && period === undefined) return undefined;
   const of = benchmark === undefined ? 'run' : isCompared ? 'both' : 'benchmark';
-  return { kind: 'figure', measure, period, of, benchmark, than: bag.take('condition'), run: {} };
+  return {
+    kind: 'figure',
+    measure,
+    period,
+    by,
+    of,
+    benchmark,
+    than: bag.take('condition'),
+    run: {},
+  };
+}
+
+/** Measures that are also answered for each year, quarter or month. */
+const SPLIT = new Set(['fees', 'slippage', 'costs', 'exposure']);
+
+/** `by year`, `each year`, `yearly` */
+function spanOf(bag: Bag): SpanUnit | undefined {
+  const slot = (['every', 'per', 'subject'] as const).find((one) => isSpan(bag.peek(one)));
+  if (slot === undefined) return undefined;
+  if (slot === 'per') bag.take('stat', 'mean');
+  return bag.take(slot) as SpanUnit;
 }
 
 /** Whether a measure is a figure of a run, and not of its trades. */
@@ -139,6 +161,12 @@ function yearly(bag: Bag, measure: string): string {
   return isMean ? 'annual_mean' : 'cagr';
 }
 
+const DRAWDOWN_CONDITIONS: Readonly<Record<string, 'return' | 'duration' | 'months'>> = {
+  percent: 'return',
+  days: 'duration',
+  months: 'months',
+};
+
 function drawdowns(bag: Bag): Query | undefined {
   const want = bag.peek('want');
   const hasRecovered = bag.take('recovered') !== undefined;
@@ -156,7 +184,7 @@ function drawdowns(bag: Bag): Query | undefined {
   const rank = bag.take('rank', 'worst', 'large', 'top', 'long');
   const isLong = rank === 'long' || measure === 'max_drawdown_days';
   const found = bag.takeAll('condition').map((is) => {
-    const by = is.unit === 'percent' ? 'return' : is.unit === 'days' ? 'duration' : undefined;
+    const by = DRAWDOWN_CONDITIONS[is.unit ?? ''];
     return by && ({ by, is: by === 'return' ? negated(is) : is } as const);
   });
   if (found.includes(undefined)) return undefined;
@@ -248,6 +276,7 @@ function whatIf(bag: Bag): Query | undefined {
   return {
     kind: 'what if',
     changes,
+    period: bag.take('period'),
     measure: inUnits ?? (measure === 'doing' ? undefined : measure),
     run: {},
   };
@@ -271,4 +300,5 @@ const BUILDERS: readonly Builder[] = [
   figure,
   readSpans,
   readTrades,
+  readClock,
 ];

@@ -4,7 +4,8 @@ import { formatCountOf, formatMoney, formatPercent, formatQuantity } from '../..
 import type { Citation } from '../answering.ts';
 import { day, missing, quoted } from './facts.ts';
 import type { Condition } from './tags.ts';
-import { daysOf } from './dates.ts';
+import { daysOf, monthsBetween } from './dates.ts';
+import { EXITS, exitsOf } from './exits.ts';
 import type { Attribute, GroupUnit, Selection, SpanUnit } from './query.ts';
 import type { RunRecord } from './records.ts';
 import type { Curve, TradeRow } from './result-files.ts';
@@ -30,7 +31,7 @@ export async function select(run: RunRecord, selection: Selection): Promise<Sele
   const all = await allOf(run, selection);
   const { sort, take, conditions } = selection;
   const matching = all.filter((item) =>
-    conditions.every(({ by, is }) => holds(is, Number(item[by]))),
+    conditions.every(({ by, is }) => holds(is, valueOf(item, by))),
   );
   const sorted = sort === undefined ? matching : matching.toSorted(order(sort));
   if (take === undefined) return { items: sorted, count: sorted.length };
@@ -40,9 +41,14 @@ export async function select(run: RunRecord, selection: Selection): Promise<Sele
   return { items: isLast ? items.toReversed() : items, count: sorted.length };
 }
 
+/** The value of a figure of an item. */
+export function valueOf(item: Item, by: Attribute): number {
+  return by === 'months' ? monthsBetween(String(item.entry), String(item.exit)) : Number(item[by]);
+}
+
 function order({ by, descending }: NonNullable<Selection['sort']>): (a: Item, b: Item) => number {
   const key = (item: Item): number =>
-    by === 'entry' || by === 'exit' ? Date.parse(String(item[by])) : Number(item[by]);
+    by === 'entry' || by === 'exit' ? Date.parse(String(item[by])) : valueOf(item, by);
   return (a, b) => (descending ? key(b) - key(a) : key(a) - key(b));
 }
 
@@ -96,10 +102,19 @@ export const hasOutcome = (
 
 /** Trades by all filters but `conditions`. */
 async function tradesIn(run: RunRecord, selection: Selection): Promise<TradeRow[]> {
-  const { edge = 'exit', period, weekday, month, hour, side, symbol, status, outcome } = selection;
-  if (hour !== undefined && (await run.curve()).time.every((time) => /T00:00:00/.test(time))) {
-    throw missing(`the bars of ${run.said} have dates without hours`);
-  }
+  const {
+    edge = 'exit',
+    period,
+    weekday,
+    month,
+    hour,
+    side,
+    symbol,
+    status,
+    outcome,
+    reason,
+  } = selection;
+  if (hour !== undefined) await needHours(run);
   const { window } = run;
   const days = period === undefined ? undefined : daysOf(period, run);
   if (
@@ -108,6 +123,8 @@ async function tradesIn(run: RunRecord, selection: Selection): Promise<TradeRow[
   ) {
     throw missing(`there are no such days in ${run.said}`);
   }
+  const reasons = reason === undefined ? undefined : EXITS[reason]!.of;
+  const reasonOf = reasons && (await exitsOf(run));
   return (await run.trades()).filter((trade) => {
     const time = trade[edge];
     const on = time.slice(0, 10);
@@ -117,12 +134,20 @@ async function tradesIn(run: RunRecord, selection: Selection): Promise<TradeRow[
       hasOutcome(trade, outcome) &&
       (side === undefined || trade.side === side) &&
       (symbol === undefined || trade.symbol === symbol) &&
+      (reasonOf === undefined || reasons!.includes(reasonOf(trade)!)) &&
       (days === undefined || (on >= days.from && on <= days.to)) &&
       (weekday === undefined || date.getUTCDay() === weekday) &&
       (month === undefined || date.getUTCMonth() + 1 === month) &&
       (hour === undefined || date.getUTCHours() === hour)
     );
   });
+}
+
+/** @throws ServiceError `not_found` if the bars have dates only. */
+export async function needHours(run: RunRecord): Promise<void> {
+  if ((await run.curve()).time.every((time) => /T00:00:00/.test(time))) {
+    throw missing(`the bars of ${run.said} have dates without hours`);
+  }
 }
 
 function tradeItem(trade: TradeRow): Item {
@@ -181,6 +206,7 @@ const LENGTHS = { day: 10, month: 7, year: 4 } as const;
 /** `2008-03-14`, `2008-03`, `2008-Q1`, `2008`; a week is named by its Monday. */
 export function nameOf(time: string, unit: GroupUnit): string {
   if (unit === 'quarter') return `${time.slice(0, 4)}-Q${Math.ceil(Number(time.slice(5, 7)) / 3)}`;
+  if (unit === 'hour') return `${time.slice(11, 13)}:00`;
   if (unit === 'weekday') return WEEKDAYS[new Date(time).getUTCDay()]!;
   if (unit !== 'week') return time.slice(0, LENGTHS[unit as keyof typeof LENGTHS]);
   const ms = Date.parse(time.slice(0, 10));

@@ -117,7 +117,8 @@ function withKind(tags: readonly Tag[]): readonly Tag[] {
     ({ slot, text }) => slot !== 'kind' && /\b(?:back)?test(?:s|ed)?\b|simulation/.test(text),
   );
   if (found === undefined) return tags;
-  return [...tags, { slot: 'kind', value: 'backtest', text: found.text, at: found.at }];
+  const kind = { slot: 'kind', value: 'backtest', text: found.text, at: found.at } as const;
+  return tags.toSpliced(tags.indexOf(found) + 1, 0, kind);
 }
 
 /** Measures that limit items, such as in `trades held for more than 30 days`. */

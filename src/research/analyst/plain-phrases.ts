@@ -1,4 +1,5 @@
 import type { Slot } from './tags.ts';
+import { EXIT_PHRASES } from './exits.ts';
 
 /** Meanings that are a word of a slot. Of several phrases at the same place the longest counts. */
 export const PLAIN_PHRASES: readonly (readonly [slot: Slot, value: string, phrases: string])[] = [
@@ -19,7 +20,7 @@ export const PLAIN_PHRASES: readonly (readonly [slot: Slot, value: string, phras
   [
     'measure',
     'cagr',
-    'cagr|compound(?:ed)? (?:annual |yearly )?growth(?: rate)?|annual growth rate|annuali[sz]ed (?:total )?returns?|(?:per annum|p a) returns?|returns? (?:per annum|p a)',
+    'cagr|compound(?:ed)? (?:annual |yearly )?(?:growth(?: rate)?|returns?)(?: (?:per annum|p a|per year|a year))?|annual growth rate|annuali[sz]ed (?:total )?returns?|(?:per annum|p a) returns?|returns? (?:per annum|p a)',
   ],
   [
     'measure',
@@ -44,7 +45,7 @@ export const PLAIN_PHRASES: readonly (readonly [slot: Slot, value: string, phras
   ['measure', 'var_95', '(?:95% )?(?:var|value at risk)(?: 95%?)?'],
   ['measure', 'cvar_95', '(?:95% )?(?:cvar|expected shortfall|conditional (?:var|value at risk))'],
   ['measure', 'fees', '(?:cost in )?(?:trading )?(?:fees?|commissions?)'],
-  ['measure', 'slippage', 'slippage'],
+  ['measure', 'slippage', 'slippage(?: costs?)?'],
   ['measure', 'costs', '(?:total )?(?:trading |transaction )?costs?|cost to trade'],
   ['measure', 'turnover', '(?:annual |yearly )?turnover'],
   [
@@ -148,6 +149,8 @@ export const PLAIN_PHRASES: readonly (readonly [slot: Slot, value: string, phras
   ['subject', 'month', '(?:calendar )?months?|monthly'],
   ['subject', 'quarter', '(?:calendar )?quarters?|quarterly'],
   ['subject', 'year', '(?:calendar )?years?|yearly|annual(?:ly)?'],
+  ['subject', 'weekday', 'weekdays?|days? of the week'],
+  ['subject', 'hour', 'hours?(?: of (?:the )?day)?|times? of (?:the )?day'],
   ['subject', 'drawdown', 'drawdowns|drawdown periods?|dds'],
   [
     'outcome',
@@ -174,6 +177,7 @@ export const PLAIN_PHRASES: readonly (readonly [slot: Slot, value: string, phras
     'open (?:positions?|trades?) (?:at|by) the end(?: of the (?:run|test|backtest))?|(?:still |left )?open(?: (?:at|by) the end(?: of the (?:run|test|backtest))?)?|not (?:yet )?closed|unclosed',
   ],
   ['status', 'closed', 'closed|completed|finished'],
+  ...EXIT_PHRASES,
   [
     'edge',
     'entry',
@@ -192,7 +196,11 @@ export const PLAIN_PHRASES: readonly (readonly [slot: Slot, value: string, phras
   ['rank', 'top', 'top'],
   ['rank', 'best', 'best|most profitable|most successful|strongest'],
   ['rank', 'worst', 'worst|poorest|weakest|least profitable'],
-  ['rank', 'large', 'biggest|largest|highest|greatest|deepest|max|maximum|most|steepest|severest'],
+  [
+    'rank',
+    'large',
+    'fattest|biggest|largest|highest|greatest|deepest|max|maximum|most|steepest|severest',
+  ],
   ['rank', 'small', 'smallest|lowest|tiniest|least'],
   ['rank', 'long', 'longest|for the longest'],
   ['rank', 'short', 'shortest|briefest|quickest'],
@@ -223,6 +231,7 @@ export const PLAIN_PHRASES: readonly (readonly [slot: Slot, value: string, phras
     'in (?:dollars?|usd|money|cash|\\$|dollar terms)|(?:us )?dollars?|usd|money|cash|dollar|bucks',
   ],
   ['unit', 'days', 'in (?:calendar )?days'],
+  ['unit', 'months', 'in (?:calendar )?months'],
   ['unit', 'bars', 'in bars|how many bars(?= (?:did|does|was))'],
   [
     'want',
@@ -248,25 +257,36 @@ export const PLAIN_PHRASES: readonly (readonly [slot: Slot, value: string, phras
     'yes',
     '(?:has |did |had )?(?:it |the bot |the strategy )?(?:fully )?recover(?:ed|y|s)?(?: from)?|back (?:at|to) (?:its |a )?(?:new )?(?:peak|high)',
   ],
-  ...['day', 'week', 'month', 'quarter', 'year', 'weekday', 'symbol', 'side'].flatMap(
-    (unit): (readonly [Slot, string, string])[] => {
-      const names = {
-        symbol: 'symbol|instrument|asset|market|ticker',
-        side: 'side|direction',
-        weekday: 'weekday|day of the week',
-      };
-      const name =
-        (names as Readonly<Record<string, string>>)[unit] ?? `(?:calendar |trading )?${unit}`;
-      return [
-        ['per', unit, `(?:per|a|an average|in an average|for an average) (?:${name})`],
-        [
-          'every',
-          unit,
-          `(?:by|each|in each|in every|of each|for each|every|for every|grouped by|broken down by|breakdown by|split by|per calendar) (?:${name})`,
-        ],
-      ];
-    },
-  ),
+  ...[
+    'day',
+    'week',
+    'month',
+    'quarter',
+    'year',
+    'weekday',
+    'hour',
+    'reason',
+    'symbol',
+    'side',
+  ].flatMap((unit): (readonly [Slot, string, string])[] => {
+    const names = {
+      symbol: 'symbol|instrument|asset|market|ticker',
+      side: 'side|direction',
+      weekday: 'weekday|day of the week',
+      hour: 'hour(?: of (?:the )?day)?|time of (?:the )?day',
+      reason: '(?:exit )?(?:reason|type)|kind of exit|exit|way (?:they|it) (?:were closed|ended)',
+    };
+    const name =
+      (names as Readonly<Record<string, string>>)[unit] ?? `(?:calendar |trading )?${unit}`;
+    return [
+      ['per', unit, `(?:per|a|an average|in an average|for an average) (?:${name})`],
+      [
+        'every',
+        unit,
+        `(?:by|each|in each|in every|of each|for each|every|for every|grouped by|broken down by|breakdown by|split by|per calendar) (?:${name})`,
+      ],
+    ];
+  }),
   [
     'per',
     'trade',
@@ -315,6 +335,8 @@ export const PLAIN_PHRASES: readonly (readonly [slot: Slot, value: string, phras
     'doing',
     'how (?:did|does|do|was|is|has|were) (?:it|we|this|things|the (?:bot|strategy|system|backtest|run|test)|this (?:bot|strategy))(?: (?:do|perform|go|fare|done|performed|performing|doing))?|how (?:was|did|were)(?= (?:in )?(?:19|20)\\d\\d)',
   ],
+  ['filler', '', 'to trade(?: on)?'],
+  ['filler', '', 'how (?:do|does|did)(?= (?:the |its )?(?:[a-z]+ ){1,3}compare )'],
   ['filler', '', 'how(?= (?:volatile|exposed|correlated|do the))|how (?:is|was)(?= the)'],
   [
     'filler',

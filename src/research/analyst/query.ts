@@ -10,6 +10,7 @@ export type Attribute =
   | 'profit'
   | 'return'
   | 'duration'
+  | 'months'
   | 'bars'
   | 'fees'
   | 'quantity'
@@ -27,6 +28,8 @@ export interface Selection {
   readonly outcome?: string | undefined;
   readonly side?: string | undefined;
   readonly symbol?: string | undefined;
+  /** A key of `EXITS`: how the trades ended. */
+  readonly reason?: string | undefined;
   readonly status: 'closed' | 'open';
   /** The time of a trade by which `period`, `weekday`, `month` and `hour` select. */
   readonly edge?: 'entry' | 'exit' | undefined;
@@ -40,7 +43,7 @@ export interface Selection {
 }
 
 export type Stat = 'mean' | 'median' | 'sum';
-export type GroupUnit = SpanUnit | 'weekday' | 'symbol' | 'side';
+export type GroupUnit = SpanUnit | 'weekday' | 'hour' | 'reason' | 'symbol' | 'side';
 
 /** The part of an answer that a question asks for. */
 export type Show =
@@ -63,6 +66,8 @@ export type Query = { readonly run: RunWanted } & (
       readonly kind: 'figure';
       readonly measure: string;
       readonly period?: Period | undefined;
+      /** Spans of which each has its own figure. */
+      readonly by?: SpanUnit | undefined;
       readonly of: 'run' | 'benchmark' | 'both';
       /** Whether the question names the benchmark, or buying and holding. */
       readonly benchmark?: string | undefined;
@@ -77,10 +82,17 @@ export type Query = { readonly run: RunWanted } & (
       /** Whether a question asks for the mean per group, too. */
       readonly isMeanOfGroups?: boolean;
     }
+  /** The results of each weekday or hour. */
+  | {
+      readonly kind: 'clock';
+      readonly unit: 'weekday' | 'hour';
+      readonly period?: Period | undefined;
+    }
   | { readonly kind: 'compare'; readonly versions: readonly number[] }
   | {
       readonly kind: 'what if';
       readonly changes: readonly Change[];
       readonly measure?: string | undefined;
+      readonly period?: Period | undefined;
     }
 );

@@ -26,6 +26,7 @@ const UNIT_ATTRIBUTES: Readonly<Record<string, Attribute>> = {
   percent: 'return',
   money: 'profit',
   days: 'duration',
+  months: 'months',
   bars: 'bars',
 };
 
@@ -51,6 +52,7 @@ const CONDITION_ATTRIBUTES: Readonly<Record<NonNullable<Condition['unit']>, Attr
   percent: 'return',
   money: 'profit',
   days: 'duration',
+  months: 'months',
   bars: 'bars',
   count: 'count',
 };
@@ -73,7 +75,7 @@ function conditions(bag: Bag, outcome: string | undefined): Selection['condition
     const isResult = by === 'profit' || by === 'return';
     if (isResult && !isSigned && !(by === 'return' && asked === by) && is.value >= 0)
       return undefined;
-    const isLength = by === 'duration' || by === 'bars';
+    const isLength = by === 'duration' || by === 'months' || by === 'bars';
     if (isLength !== (asked === 'duration' || asked === undefined) && asked !== undefined) {
       if (isLength || asked === 'duration') return undefined;
     }
@@ -145,12 +147,23 @@ function isAboutTrades(bag: Bag): boolean {
   const word = bag.text('outcome');
   const isVerb = word !== '' && !isPluralOutcome(word);
   if (!isNamed && isVerb && measure === 'fees') return false;
+  if (!isNamed && isAboutSpans(bag)) return false;
   return (
     isNamed ||
-    (['outcome', 'side', 'symbol', 'status', 'edge'] as const).some((slot) => bag.has(slot)) ||
+    (['outcome', 'side', 'symbol', 'status', 'edge', 'reason'] as const).some((slot) =>
+      bag.has(slot),
+    ) ||
     bag.peek('per') === 'trade' ||
+    bag.peek('every') === 'reason' ||
     TRADE_MEASURES.has(measure)
   );
+}
+
+/** Whether a question is like `How often was a month profitable?` */
+function isAboutSpans(bag: Bag): boolean {
+  const word = bag.text('outcome');
+  const isSubject = /^an? /.test(bag.text('per')) && bag.at('per') < bag.at('outcome');
+  return isSubject && isSpan(bag.peek('per')) && !isPluralOutcome(word);
 }
 
 /** Whether a word such as `losers` names trades. */
@@ -173,6 +186,7 @@ export function readTrades(bag: Bag): Query | undefined {
     status,
     side: bag.take('side'),
     symbol: bag.take('symbol'),
+    reason: bag.take('reason'),
     period: bag.take('period'),
     weekday: bag.take('weekday'),
     month: bag.take('month'),
@@ -183,9 +197,10 @@ export function readTrades(bag: Bag): Query | undefined {
   if (bag.peek('want') === 'count' && bag.text('measure') === 'make') bag.take('measure');
   const isWith = bag.text('whatIf') === 'with' && (bag.has('rank') || found.length > 0);
   if (isWith) bag.take('whatIf');
-  const isTimed = [filters.period, filters.weekday, filters.month, filters.hour].some(
-    (one) => one !== undefined,
-  );
+  const isClocked = bag.peek('every') === 'weekday' || bag.peek('every') === 'hour';
+  const isTimed =
+    isClocked ||
+    [filters.period, filters.weekday, filters.month, filters.hour].some((one) => one !== undefined);
   const edge = isTimed
     ? ((bag.take('edge') ?? (isClosed ? 'exit' : undefined)) as Selection['edge'])
     : undefined;
@@ -223,7 +238,7 @@ function groupOf(bag: Bag): { readonly unit: GroupUnit; readonly isMean: boolean
 /** Decides what an answer about trades shows. */
 function tradeShow(
   bag: Bag,
-  { sort, take, outcome, conditions: found, side }: Selection,
+  { sort, take, outcome, conditions: found, side, reason }: Selection,
   group: string | undefined,
 ): Show | undefined {
   const want = bag.take('want');
@@ -236,7 +251,7 @@ function tradeShow(
   const isOne = sort !== undefined && take!.count === 1;
   if (asked !== undefined && inUnits !== undefined && asked !== inUnits) {
     if (
-      !(asked === 'duration' && inUnits === 'bars') &&
+      !(asked === 'duration' && (inUnits === 'bars' || inUnits === 'months')) &&
       !(asked === 'profit' && inUnits === 'return')
     )
       return undefined;
@@ -256,7 +271,7 @@ function tradeShow(
   )
     return { as: 'count' };
   if (want === 'share' && sort === undefined && by === undefined && stat === undefined) {
-    return (outcome ?? side ?? found[0]) ? { as: 'share' } : undefined;
+    return (outcome ?? side ?? reason ?? found[0]) ? { as: 'share' } : undefined;
   }
   if (want === 'count' || want === 'share') return undefined;
   if (group !== undefined && stat === undefined && by === undefined) return { as: 'count' };
@@ -287,7 +302,8 @@ function tradeShow(
 export function readSpans(bag: Bag): Query | undefined {
   const isPlural = bag.text('subject').endsWith('s');
   const hasRank = bag.has('rank');
-  const isPer = bag.has('per') && !hasRank;
+  const isSubject = isAboutSpans(bag) && ['count', 'share'].includes(bag.peek('want') ?? '');
+  const isPer = bag.has('per') && !hasRank && !isSubject;
   const unit = bag.take('subject') ?? bag.take('every') ?? bag.take('per');
   if (!isSpan(unit)) return undefined;
   const outcome = bag.take('outcome');
@@ -307,8 +323,10 @@ export function readSpans(bag: Bag): Query | undefined {
     sort,
     take: sort === undefined ? undefined : taken(bag, isPlural),
   };
+  const group = unit === 'day' ? bag.take('every', 'weekday') : undefined;
   const show = spanShow(bag, selection, isPer);
-  return show && { kind: 'items', selection, show, run: {} };
+  if (group !== undefined && (show?.as !== 'stat' || sort !== undefined)) return undefined;
+  return show && { kind: 'items', selection, show, group: group as GroupUnit, run: {} };
 }
 
 /** `In which year did it make the most?` */
@@ -330,7 +348,8 @@ function spanShow(
   const by = unit === 'money' || (measure === 'profit' && unit === undefined) ? 'profit' : 'return';
   const stat = bag.take('stat', 'mean', 'median') ?? (isPer ? 'mean' : undefined);
   if (want === 'count' || want === 'share') {
-    const isClear = sort === undefined && stat === undefined && measure === undefined;
+    const isReturn = measure === 'total_return' && outcome !== undefined;
+    const isClear = sort === undefined && stat === undefined && (measure === undefined || isReturn);
     const isLimited = outcome !== undefined || found.length > 0;
     return isClear && isLimited ? { as: want } : undefined;
   }
@@ -339,4 +358,15 @@ function spanShow(
       ? { as: 'stat', stat: stat as Stat, by }
       : undefined;
   return { as: 'list' };
+}
+
+/** `Results by weekday`, `Which hour was the best?` */
+export function readClock(bag: Bag): Query | undefined {
+  const unit = bag.take('every', 'weekday', 'hour') ?? bag.take('subject', 'weekday', 'hour');
+  if (unit !== 'weekday' && unit !== 'hour') return undefined;
+  bag.take('want', 'list', 'when');
+  bag.take('measure', 'total_return', 'profit', 'doing', 'summary');
+  bag.take('rank', 'best', 'worst', 'large', 'top');
+  bag.take('outcome', 'win', 'lose');
+  return { kind: 'clock', unit, period: bag.take('period'), run: {} };
 }

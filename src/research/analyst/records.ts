@@ -26,6 +26,7 @@ import {
   type Curve,
   type TradeRow,
 } from './result-files.ts';
+import { readRunEvents, type RunEvents } from './run-events.ts';
 
 export interface RunRecord {
   /** Names the run in an answer. */
@@ -43,6 +44,8 @@ export interface RunRecord {
   readonly curve: () => Promise<Curve>;
   /** In the order of their exit. @throws ServiceError `not_found` */
   readonly trades: () => Promise<readonly TradeRow[]>;
+  /** @throws ServiceError `not_found` if it lacks the file, as a session does. */
+  readonly events: () => Promise<RunEvents>;
 }
 
 /**
@@ -69,18 +72,20 @@ export async function recordOf(facts: Facts, wanted: RunWanted): Promise<RunReco
   return resultRecord(facts, await newestRun(facts, version, kind));
 }
 
-function resultRecord(facts: Facts, run: Run): RunRecord {
+export function resultRecord(facts: Facts, run: Run): RunRecord {
   const { result, said } = run;
-  const { window, equity } = result.data;
   return {
     said,
-    window,
-    start: equity.start,
+    window: result.data.window,
+    get start() {
+      return result.data.equity.start;
+    },
     run,
     cite: (...pointers) => pointers.map((pointer) => cite(result, pointer)),
     citeStart: (figure) => cite(result, '/equity/start', figure),
     curve: once(() => readCurve(facts, run)),
     trades: once(() => readTrades(facts, run)),
+    events: once(() => readRunEvents(facts, run)),
   };
 }
 
@@ -121,6 +126,9 @@ async function openSession(facts: Facts, id: string): Promise<RunRecord | undefi
     citeStart: (figure) => citeEvent(facts.bot, first, '/payload/equity', figure),
     curve,
     trades: once(() => readSessionTrades(facts, id)),
+    async events() {
+      throw missing(`the session ${id} has no result yet, so I read no costs and exits of it`);
+    },
   };
 }
 

@@ -7,7 +7,7 @@ export interface Condition {
   readonly value: number;
   /** The upper bound of `between`. */
   readonly upTo?: number | undefined;
-  readonly unit: 'percent' | 'money' | 'days' | 'bars' | 'count' | undefined;
+  readonly unit: 'percent' | 'money' | 'days' | 'months' | 'bars' | 'count' | undefined;
   /** Words of the comparison. */
   readonly said: string;
   /** The measure right before the comparison. */
@@ -56,6 +56,7 @@ export type Slot =
   | 'compare'
   | 'run'
   | 'kind'
+  | 'reason'
   | 'whatIf'
   | 'reference'
   | 'recovered'

@@ -26,6 +26,8 @@ const UNITS: Readonly<Record<string, readonly [Condition['unit'], number]>> = {
   calendar: ['days', 1],
   day: ['days', 1],
   week: ['days', 7],
+  month: ['months', 1],
+  year: ['months', 12],
   bar: ['bars', 1],
   trade: ['count', 1],
   time: ['count', 1],

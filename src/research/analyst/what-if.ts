@@ -6,9 +6,12 @@ import { RUN_FIGURES, type FigureName } from '../../base/run-figures.ts';
 import { at, send } from '../call-api.ts';
 import { waitForTask } from '../runs.ts';
 import { HEADLINES, isRunFigure, pointerOf } from './answer-figure.ts';
+import { figureOf as figureOfPart, partOf } from './answer-period.ts';
+import type { Period } from './dates.ts';
 import { botOf, cite, missing, runNamed, runOf, type Facts, type Run, type Spec } from './facts.ts';
 import type { Change } from './tags.ts';
 import type { Query } from './query.ts';
+import { resultRecord, type RunRecord } from './records.ts';
 import { reply, type Reply } from './reply.ts';
 
 type WhatIfQuery = Extract<Query, { kind: 'what if' }>;
@@ -50,7 +53,15 @@ export async function answerWhatIf(facts: Facts, query: WhatIfQuery): Promise<Re
     );
   }
   const after = await runNamed(facts, task_id);
-  return sideBySide(before, after, measure, changes.map(stateChange).join(', '));
+  const changed = changes.map(stateChange).join(', ');
+  return query.period === undefined
+    ? sideBySide(before, after, measure, changed)
+    : partsSideBySide(
+        [resultRecord(facts, before), resultRecord(facts, after)],
+        query.period,
+        measure,
+        changed,
+      );
 }
 
 function sideBySide(before: Run, after: Run, measure: string | undefined, changed: string): Reply {
@@ -71,6 +82,32 @@ function sideBySide(before: Run, after: Run, measure: string | undefined, change
       cite(before.result, pointerOf(name), `first ${RUN_FIGURES[name].path}`),
       cite(after.result, pointerOf(name), `second ${RUN_FIGURES[name].path}`),
     ]),
+  );
+}
+
+/** Figures of part of a run that a what-if compares, unless it names one. */
+const OF_PART = ['total_return', 'profit', 'max_drawdown', 'volatility', 'sharpe'];
+
+async function partsSideBySide(
+  records: readonly [RunRecord, RunRecord],
+  period: Period,
+  measure: string | undefined,
+  changed: string,
+): Promise<Reply> {
+  const [before, after] = [await partOf(records[0], period), await partOf(records[1], period)];
+  const lines = (measure === undefined ? OF_PART : [measure]).map((name) => {
+    const [label, first] = figureOfPart(records[0], before, name, period);
+    const [, second] = figureOfPart(records[1], after, name, period);
+    return `- ${label} ${before.said}: ${first} → ${second}`;
+  });
+  return reply(
+    [
+      `With ${changed} in the whole backtest, which I ran for this question and which counts as a trial. First ${records[0].said}; second ${records[1].said}:`,
+      ...lines,
+    ],
+    [before, after].map(({ curve, last }, i) =>
+      curve.cite(last, 'equity', `${i === 0 ? 'first' : 'second'} equity at the end`),
+    ),
   );
 }
 

@@ -39,6 +39,7 @@ const REWRITES: readonly Rewrite[] = [
   [/\b(\d+)x\b/g, '$1 times'],
   [/\b(\d+)-(?=(?:day|week|month|year|bar)s?\b)/g, '$1 '],
   [/([a-z])-(?=[a-z])/g, '$1 '],
+  [/\b(than|under|over|least|most|within) half a year\b/g, '$1 6 months'],
   [/\b(than|under|over|least|most|within) an? (?=(?:day|week|month|year)\b)/g, '$1 1 '],
   [/\b((?:19|20)\d0)'?s\b/g, '$1 s'],
   [/\b(\d+)(?:st|nd|rd)\b/g, '$1th'],

@@ -11,9 +11,9 @@ import { requireAnswer } from '../../chat-turn.ts';
 import { defineVerb, type Context } from '../../verb.ts';
 
 export const verb = defineVerb({
-  summary: 'ask a research bot, or one of its agents',
+  summary: 'ask about a bot, or ask one of its agents',
   description:
-    'The answer comes from the language model configured on the server or, without one, from an analyst that computes figures from the records of the bot, cites the source of each, and refuses every other question. It has only your scopes: with read it reads, with write it also runs backtests and proposes versions. It cannot change trading. Without a prompt, it asks for questions until you enter an empty one. Without a terminal, it reads questions from standard input, one per line, all in one session; with --json each answer is one line. Pass a question of several lines as the prompt. Tool calls are reported on stderr. Ctrl-C stops the answer; if the connection breaks, the server finishes the answer and keeps it in the session.',
+    'The answer comes from the language model configured on the server or, without one, from an analyst that computes figures from the records of the bot, cites the source of each, and refuses every other question. It has only your scopes: with read it reads, with write it also runs backtests and proposes versions of research bots. About a trading bot it only reads. It cannot change trading. Without a prompt, it asks for questions until you enter an empty one. Without a terminal, it reads questions from standard input, one per line, all in one session; with --json each answer is one line. Pass a question of several lines as the prompt. Tool calls are reported on stderr. Ctrl-C stops the answer; if the connection breaks, the server finishes the answer and keeps it in the session.',
   arguments: {
     bot: BOT_ARGUMENT,
     prompt: { description: 'what to ask', optional: true },
