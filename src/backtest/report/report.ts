@@ -1,7 +1,7 @@
 import type { Finding, Gate, Summary, UnhashedSummary } from '../summary.ts';
 import { equitySection, monthsSection, pricesSection } from './charts-section.ts';
 import type { ChartData } from './client/chart-data.ts';
-import { drawEquity } from './client/equity-chart.ts';
+import { drawEquity, showLinkedPoint } from './client/equity-chart.ts';
 import { drawLegend } from '../../base/charts/indicator-legend.ts';
 import { addIndicatorLines, addVolumeBars, styleLines } from '../../base/charts/indicator-lines.ts';
 import {
@@ -76,6 +76,7 @@ const PRICE_CHART_FUNCTIONS = [
   candleOf,
   tradeOfHash,
   connectTrades,
+  showLinkedPoint,
 ] as const;
 
 /** Renders everything but the hashes, which are known only when the other files are complete. */

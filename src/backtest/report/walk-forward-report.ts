@@ -16,7 +16,7 @@ import type { WalkForwardDocument, WindowDocument } from '../windows/walk-forwar
 import { benchmarkName, benchmarkSection } from './benchmark-section.ts';
 import { equitySection, monthsSection } from './charts-section.ts';
 import type { ChartData } from './client/chart-data.ts';
-import { drawEquity } from './client/equity-chart.ts';
+import { drawEquity, showLinkedPoint } from './client/equity-chart.ts';
 import { sortTables } from './client/sort-tables.ts';
 import { switchTheme } from './client/switch-theme.ts';
 import { drawdownsSection } from './drawdowns-section.ts';
@@ -65,6 +65,7 @@ export function renderWalkForwardReport(input: WalkForwardReportInput): string {
     </main>`,
     data,
     scripts: [switchTheme, sortTables, drawEquity],
+    functions: [showLinkedPoint],
     charts: true,
   });
 }

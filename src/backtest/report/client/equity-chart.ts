@@ -73,19 +73,29 @@ export function drawEquity(): void {
   );
   showLast();
 
-  /** Points at the value of a time, in seconds since the Unix epoch, and zooms to it. */
-  const showAt = (seconds: number): void => {
-    const index = Math.max(
-      0,
-      time.findLastIndex((one) => one <= seconds),
-    );
-    const margin = Math.max(15, time.length / 20);
-    chart.timeScale().setVisibleLogicalRange({ from: index - margin, to: index + margin });
-    chart.setCrosshairPosition(equity[index]!, time[index] as Charts.UTCTimestamp, equityArea);
-    showLast(index);
-    element.scrollIntoView({ block: 'center' });
-  };
-  const [, asked] = /^#at=(\d{1,12})$/.exec(location.hash) ?? [];
+  showLinkedPoint(chart, equityArea, time, equity, showLast);
+}
+
+/** Zooms to the time that the fragment of the address names in seconds, such as `#at=951955200`. */
+export function showLinkedPoint(
+  chart: Charts.IChartApi,
+  series: Charts.ISeriesApi<'Area'>,
+  time: readonly number[],
+  values: readonly number[],
+  onShown: (index: number) => void,
+): void {
+  const [, seconds] = /^#at=(\d{1,12})$/.exec(location.hash) ?? [];
+  if (seconds === undefined) return;
+  const index = Math.max(
+    0,
+    time.findLastIndex((one) => one <= Number(seconds)),
+  );
+  const margin = Math.max(15, time.length / 20);
   // The page has its layout by the next frame.
-  if (asked !== undefined) requestAnimationFrame(() => showAt(Number(asked)));
+  requestAnimationFrame(() => {
+    chart.timeScale().setVisibleLogicalRange({ from: index - margin, to: index + margin });
+    chart.setCrosshairPosition(values[index]!, time[index] as Charts.UTCTimestamp, series);
+    onShown(index);
+    chart.chartElement().scrollIntoView({ block: 'center' });
+  });
 }
