@@ -63,14 +63,31 @@ export function stateFigure({ result }: Run, name: FigureName): string {
 }
 
 /** The JSON pointer of a figure in a result. */
-export const pointerOf = (name: FigureName): string =>
-  `/${RUN_FIGURES[name].path.replace('.', '/')}`;
+const pointerOf = (name: FigureName): string => `/${RUN_FIGURES[name].path.replace('.', '/')}`;
 
 function citeFigure({ result }: Run, name: FigureName): Citation[] {
   const { path } = RUN_FIGURES[name];
   const isUndefined = path in result.data.undefined;
   const why = isUndefined ? [cite(result, `/undefined/${path}`, `${path} undefined`)] : [];
   return [cite(result, pointerOf(name)), ...why];
+}
+
+/** Lines and citations with the figures of two runs. */
+export function sideBySide(
+  before: Run,
+  after: Run,
+  names: readonly FigureName[],
+): { readonly lines: readonly string[]; readonly citations: readonly Citation[] } {
+  return {
+    lines: names.map((name) => {
+      const value = readFigure(after.result.data, name);
+      return `- ${stateFigure(before, name)} → ${value === null ? 'undefined' : formatFigure(name, value)}`;
+    }),
+    citations: names.flatMap((name) => [
+      cite(before.result, pointerOf(name), `first ${RUN_FIGURES[name].path}`),
+      cite(after.result, pointerOf(name), `second ${RUN_FIGURES[name].path}`),
+    ]),
+  };
 }
 
 /** @throws ServiceError `not_found` if the run does not contain the answer. */

@@ -51,6 +51,16 @@ export function cite({ path, data }: Source, pointer: string, figure?: string): 
   return { figure: name, value: scalar(valueAt(data, pointer)), source: `${path}#${pointer}` };
 }
 
+/** Cites fields of the object at a pointer; `figureOf` names each, by default by its pointer. */
+export function citeFields(
+  source: Source,
+  pointer: string,
+  fields: readonly string[],
+  figureOf?: (field: string) => string,
+): Citation[] {
+  return fields.map((field) => cite(source, `${pointer}/${field}`, figureOf?.(field)));
+}
+
 /** Cites a cell of a CSV file (RFC 7111). Rows and columns count from 1; the header is the first row. */
 export function citeCell(
   path: string,

@@ -6,6 +6,12 @@ export interface Reply {
   readonly citations: readonly Citation[];
 }
 
+/** The last line of a list that shows part of its entries. */
+export function andMore(all: readonly unknown[], shown: readonly unknown[]): string[] {
+  const more = all.length - shown.length;
+  return more > 0 ? [`- and ${more} more`] : [];
+}
+
 export function reply(
   text: string | readonly string[],
   ...citations: readonly (Citation | readonly Citation[])[]

@@ -1,7 +1,7 @@
 import { formatCountOf, formatNumber } from '../../base/format.ts';
 import type { Citation } from '../answering.ts';
 import { HEADLINES } from './answer-figure.ts';
-import { cite, day, quoted, runOf, step, type Run } from './facts.ts';
+import { cite, citeFields, day, quoted, runOf, step, type Run } from './facts.ts';
 import { reply, type Reply } from './reply.ts';
 import type { Topic, TopicPart } from './topics.ts';
 
@@ -126,7 +126,7 @@ export const RESULT_TOPICS: TopicPart = {
         const { from, to, bars } = result.data.window;
         return reply(
           `${formatCountOf(bars, 'bar')} from ${day(from)} to ${day(to)}, in ${said}.`,
-          ['from', 'to', 'bars'].map((name) => cite(result, `/window/${name}`)),
+          citeFields(result, '/window', ['from', 'to', 'bars']),
         );
       },
     ),

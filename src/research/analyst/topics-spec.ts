@@ -4,6 +4,7 @@ import type { Citation } from '../answering.ts';
 import {
   botOf,
   cite,
+  citeFields,
   missing,
   otherValues,
   quoted,
@@ -15,7 +16,7 @@ import {
   type Source,
   type Spec,
 } from './facts.ts';
-import { reply, type Reply } from './reply.ts';
+import { andMore, reply, type Reply } from './reply.ts';
 import { stateCited } from './topics-result.ts';
 import type { Topic, TopicPart } from './topics.ts';
 
@@ -82,12 +83,14 @@ async function datasets(facts: Facts): Promise<Reply> {
     ({ data: { name, timeframe, bars, from, to } }) =>
       `- ${quoted(name)}: ${formatCountOf(bars, 'bar')} of ${timeframe}, ${from} to ${to}`,
   );
-  const more = names.length > shown.length ? [`- and ${names.length - shown.length} more`] : [];
   return reply(
-    ['In the catalogue of the server:', ...lines, ...more],
+    ['In the catalogue of the server:', ...lines, ...andMore(names, shown)],
     found.flatMap((dataset) =>
-      ['bars', 'timeframe', 'from', 'to'].map((name) =>
-        cite(dataset, `/${name}`, `${dataset.data.name} ${name}`),
+      citeFields(
+        dataset,
+        '',
+        ['bars', 'timeframe', 'from', 'to'],
+        (field) => `${dataset.data.name} ${field}`,
       ),
     ),
   );
@@ -210,8 +213,11 @@ async function validationReport(facts: Facts): Promise<Reply> {
     const { version, year: of, status: state, frozen_at } = newest;
     return reply(
       `The newest is version ${version}, of ${of}: ${state}, frozen ${frozen_at}. It states compliance only where people entered it.`,
-      ['version', 'year', 'status', 'frozen_at'].map((name) =>
-        cite(frozen, `/versions/0/${name}`, name),
+      citeFields(
+        frozen,
+        '/versions/0',
+        ['version', 'year', 'status', 'frozen_at'],
+        (field) => field,
       ),
     );
   }

@@ -5,6 +5,7 @@ import {
   botOf,
   cite,
   citeEvent,
+  citeFields,
   citeTask,
   day,
   eventsOf,
@@ -104,7 +105,7 @@ async function halted(facts: Facts): Promise<Reply> {
   const which = halt.scope === 'all' ? 'All bots are halted' : 'It is halted';
   return reply(
     `${which} since ${halt.at}, by ${formatActor(halt.by, halt.by_name)}: ${quoted(halt.reason)}.`,
-    ['scope', 'at', 'by', 'by_name', 'reason'].map((name) => cite(bot, `/halted/${name}`)),
+    citeFields(bot, '/halted', ['scope', 'at', 'by', 'by_name', 'reason']),
   );
 }
 
@@ -209,15 +210,19 @@ async function botStatus(facts: Facts): Promise<Reply> {
   );
 }
 
+/** A line of a list of runs. */
+function stateRun(name: string, version: number, status: string, created_at: string): string {
+  return `- ${name} of version ${version}: ${status}, ${created_at}`;
+}
+
 async function deployments(facts: Facts): Promise<Reply> {
   const page = await facts.get<Page<Deployment>>(
     withQuery(at`/bots/${facts.bot}/deployments`, { limit: 10 }),
   );
   const { items } = page.data;
   if (items.length === 0) return reply('There were none.', cite(page, '/items', 'deployments'));
-  const lines = items.map(
-    ({ deployment_id, target, version, status: state, created_at }) =>
-      `- ${target} ${deployment_id} of version ${version}: ${state}, ${created_at}`,
+  const lines = items.map(({ deployment_id, target, version, status, created_at }) =>
+    stateRun(`${target} ${deployment_id}`, version, status, created_at),
   );
   return reply(
     ['The newest:', ...lines],
@@ -234,9 +239,8 @@ async function paperSessions(facts: Facts): Promise<Reply> {
       cite(page, '/items', 'paper sessions'),
     );
   }
-  const lines = chosen.map(
-    ({ task_id, version, status: state, created_at }) =>
-      `- ${task_id} of version ${version}: ${state}, ${created_at}`,
+  const lines = chosen.map(({ task_id, version, status, created_at }) =>
+    stateRun(task_id, version, status, created_at),
   );
   return reply(
     ['The newest:', ...lines],

@@ -1,14 +1,13 @@
 import { TASK_STATUSES } from '../../base/task-statuses.ts';
 import { ServiceError } from '../../base/errors.ts';
 import { formatActor, formatCountOf } from '../../base/format.ts';
-import { formatFigure, readFigure } from '../../base/format-figure.ts';
-import { RUN_FIGURES } from '../../base/run-figures.ts';
 import { at, withQuery } from '../call-api.ts';
-import { HEADLINES, pointerOf, stateFigure } from './answer-figure.ts';
+import { HEADLINES, sideBySide, stateFigure } from './answer-figure.ts';
 import {
   botOf,
   cite,
   citeEvent,
+  citeFields,
   citeTask,
   day,
   eventsOf,
@@ -25,7 +24,7 @@ import {
   type Run,
   type Task,
 } from './facts.ts';
-import { reply, type Reply } from './reply.ts';
+import { andMore, reply, type Reply } from './reply.ts';
 import { SHORT_HEADLINES } from './topics-result.ts';
 import type { TopicPart } from './topics.ts';
 
@@ -66,12 +65,11 @@ async function history(facts: Facts): Promise<Reply> {
   return reply(
     ['Versions, the newest first:', ...lines],
     chosen.flatMap((one) =>
-      ['created_at', 'created_by'].map((name) =>
-        cite(
-          { path: at`/bots/${facts.bot}/versions/${one.version}`, data: one },
-          `/${name}`,
-          `version ${one.version} ${name}`,
-        ),
+      citeFields(
+        { path: at`/bots/${facts.bot}/versions/${one.version}`, data: one },
+        '',
+        ['created_at', 'created_by'],
+        (field) => `version ${one.version} ${field}`,
       ),
     ),
   );
@@ -95,7 +93,7 @@ async function differences(facts: Facts): Promise<Reply> {
   const shown = changes.slice(0, MOST_CHANGES);
   const lines = [
     ...shown.map(stateVersionChange),
-    ...(changes.length > shown.length ? [`- and ${changes.length - shown.length} more`] : []),
+    ...andMore(changes, shown),
     ...files.slice(0, MOST_CHANGES).map(({ file, kind }) => `- the file ${quoted(file)} ${kind}`),
   ];
   const sides = { added: ['to'], removed: ['from'], changed: ['from', 'to'] } as const;
@@ -130,17 +128,8 @@ export async function compareRuns(
       : first !== undefined && second !== undefined
         ? [await newestRun(facts, first), await newestRun(facts, second)]
         : await twoNewestRuns(facts);
-  const lines = HEADLINES.map((name) => {
-    const value = readFigure(after.result.data, name);
-    return `- ${stateFigure(before, name)} → ${value === null ? 'undefined' : formatFigure(name, value)}`;
-  });
-  return reply(
-    [`First ${before.said}; second ${after.said}:`, ...lines],
-    HEADLINES.flatMap((name) => [
-      cite(before.result, pointerOf(name), `first ${RUN_FIGURES[name].path}`),
-      cite(after.result, pointerOf(name), `second ${RUN_FIGURES[name].path}`),
-    ]),
-  );
+  const { lines, citations } = sideBySide(before, after, HEADLINES);
+  return reply([`First ${before.said}; second ${after.said}:`, ...lines], citations);
 }
 
 async function proposals(facts: Facts, most: number): Promise<Reply> {

@@ -1,14 +1,13 @@
 /** Runs a backtest with other values, and shows it beside the run of the bot. */
 import { ServiceError } from '../../base/errors.ts';
-import { formatFigure, readFigure } from '../../base/format-figure.ts';
 import { formatMoney } from '../../base/format.ts';
 import { RUN_FIGURES, type FigureName } from '../../base/run-figures.ts';
 import { at, send } from '../call-api.ts';
 import { waitForTask } from '../runs.ts';
-import { HEADLINES, isRunFigure, pointerOf } from './answer-figure.ts';
-import { figureOf as figureOfPart, partOf } from './answer-period.ts';
+import { HEADLINES, isRunFigure, sideBySide } from './answer-figure.ts';
+import { figureOf, partOf } from './answer-period.ts';
 import type { Period } from './dates.ts';
-import { botOf, cite, missing, runNamed, runOf, type Facts, type Run, type Spec } from './facts.ts';
+import { botOf, missing, runNamed, runOf, type Facts, type Run, type Spec } from './facts.ts';
 import type { Change } from './tags.ts';
 import type { Query } from './query.ts';
 import { resultRecord, type RunRecord } from './records.ts';
@@ -55,7 +54,7 @@ export async function answerWhatIf(facts: Facts, query: WhatIfQuery): Promise<Re
   const after = await runNamed(facts, task_id);
   const changed = changes.map(stateChange).join(', ');
   return query.period === undefined
-    ? sideBySide(before, after, measure, changed)
+    ? wholesSideBySide(before, after, measure, changed)
     : partsSideBySide(
         [resultRecord(facts, before), resultRecord(facts, after)],
         query.period,
@@ -64,24 +63,24 @@ export async function answerWhatIf(facts: Facts, query: WhatIfQuery): Promise<Re
       );
 }
 
-function sideBySide(before: Run, after: Run, measure: string | undefined, changed: string): Reply {
+function wholesSideBySide(
+  before: Run,
+  after: Run,
+  measure: string | undefined,
+  changed: string,
+): Reply {
   const names = HEADLINES.filter((name) => name !== measure);
   const first = measure === undefined || measure === 'profit' ? [] : [measure as FigureName];
   const profit = ({ result: { data } }: Run): string =>
     formatMoney(data.equity.end - data.equity.start);
-  const lines = [...first, ...names].map(
-    (name) => `- ${RUN_FIGURES[name].label}: ${figureOf(before, name)} → ${figureOf(after, name)}`,
-  );
+  const { lines, citations } = sideBySide(before, after, [...first, ...names]);
   return reply(
     [
       `With ${changed}, a backtest that I ran for this question and that counts as a trial. First ${before.said}; second ${after.said}:`,
       ...(measure === 'profit' ? [`- Profit: ${profit(before)} → ${profit(after)}`] : []),
       ...lines,
     ],
-    [...first, ...names].flatMap((name) => [
-      cite(before.result, pointerOf(name), `first ${RUN_FIGURES[name].path}`),
-      cite(after.result, pointerOf(name), `second ${RUN_FIGURES[name].path}`),
-    ]),
+    citations,
   );
 }
 
@@ -96,8 +95,8 @@ async function partsSideBySide(
 ): Promise<Reply> {
   const [before, after] = [await partOf(records[0], period), await partOf(records[1], period)];
   const lines = (measure === undefined ? OF_PART : [measure]).map((name) => {
-    const [label, first] = figureOfPart(records[0], before, name, period);
-    const [, second] = figureOfPart(records[1], after, name, period);
+    const [label, first] = figureOf(records[0], before, name, period);
+    const [, second] = figureOf(records[1], after, name, period);
     return `- ${label} ${before.said}: ${first} → ${second}`;
   });
   return reply(
@@ -110,11 +109,6 @@ async function partsSideBySide(
     ),
   );
 }
-
-const figureOf = ({ result }: Run, name: FigureName): string => {
-  const figure = readFigure(result.data, name);
-  return figure === null ? 'undefined' : formatFigure(name, figure);
-};
 
 function stateChange(change: Change): string {
   if (change.of === 'param') return `${change.name} ${change.value}`;
