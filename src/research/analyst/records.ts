@@ -64,11 +64,6 @@ export async function recordOf(facts: Facts, wanted: RunWanted): Promise<RunReco
     const running = await runningSession(facts);
     if (running !== undefined) return running;
   }
-  if (kind === 'session')
-    throw missing(
-      'no session of this bot is running',
-      'Name the run by its id, or ask about the backtest.',
-    );
   return resultRecord(facts, await newestRun(facts, version, kind));
 }
 
