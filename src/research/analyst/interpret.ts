@@ -98,9 +98,20 @@ function spanOf(bag: Bag): SpanUnit | undefined {
   return bag.take(slot) as SpanUnit;
 }
 
+const OF_TRADES = new Set([
+  'loss_rate',
+  'payoff',
+  'gross_profit',
+  'gross_loss',
+  'duration',
+  'quantity',
+  'entry_price',
+  'exit_price',
+]);
+
 /** Whether a measure is a figure of a run, and not of its trades. */
 function isOfRun(measure: string, period: Period | undefined): boolean {
-  if (['loss_rate', 'payoff', 'gross_profit', 'gross_loss'].includes(measure)) return false;
+  if (OF_TRADES.has(measure)) return false;
   return period === undefined || !TRADE_FIGURES.includes(measure);
 }
 
@@ -266,6 +277,8 @@ function streaks(bag: Bag): Query | undefined {
 function whatIf(bag: Bag): Query | undefined {
   const changes = bag.takeAll('change');
   if (changes.length === 0) return undefined;
+  // `If we started with 50,000 in 2010` may mean a backtest that begins then.
+  if (bag.has('period') && changes.some((change) => change.of === 'cash')) return undefined;
   bag.takeAll('whatIf');
   bag.take('want', 'degree', 'amount');
   const measure = bag.take('measure');
