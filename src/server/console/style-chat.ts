@@ -15,7 +15,10 @@ blockquote.answer { margin: 0; padding-left: 1rem; border-left: 3px solid var(--
 .calls summary, .sources summary { font-weight: 400; color: var(--muted); font-size: 0.875rem; }
 #talk { margin-top: 1.75rem; padding: 0.75rem 1rem; border: 1px solid var(--rule); border-radius: 8px; }
 #talk > summary h2 { display: inline; font-size: 1rem; }
-#talk #conversation { max-height: min(34rem, 60vh); overflow-y: auto; }
+@media (min-width: 68rem) {
+  #talk[open] { max-height: min(44rem, 85vh); overflow-y: auto; }
+  #talk #ask { position: sticky; bottom: -0.75rem; padding-block: 0.5rem; background: var(--paper); }
+}
 .talk #proposals:empty { display: none; }
 .rows th[scope='row'] { min-width: 3rem; }
 .proposal:target, .turns > li:target { outline: 2px solid var(--accent); outline-offset: 0.5rem; border-radius: 4px; }
