@@ -199,12 +199,12 @@ describe('a chat about a session that runs', () => {
   beforeAll(async () => {
     await send('POST', '/bots', { document: tradingDocument('running', 'SPX', '1d', 2) });
     await send('POST', `${BOT}/backtest`, {});
-    const body = { speed: 40 * 86_400, from: '2000-02-01' };
+    const body = { speed: 20 * 86_400, from: '2000-02-01' };
     const started = await send('POST', `${BOT}/paper/start`, body);
     ({ task_id: session } = started.body as TaskDetail);
     await vi.waitFor(
       async () => {
-        const query = `run_id=${session}&outcome=loss`;
+        const query = `run_id=${session}&outcome=gain`;
         const { body: found } = await send('GET', `${BOT}/state/trades?${query}`);
         assert.ok((found as { readonly count: number }).count > 1);
       },
@@ -248,7 +248,7 @@ describe('a chat about a session that runs', () => {
     expect(named((await ask('What was the return of the backtest?')).answer)).toBe('backtest');
     expect(named((await ask('What is the return?')).answer)).toBe('paper session');
     expect((await ask('What is the Sharpe ratio?')).answer).toMatch(/^I cannot answer this: /);
-    const { answer } = await ask('What if fees were doubled?');
+    const { answer } = await ask('What if fast was 5?');
     expect(answer).toContain('running is a trading bot, and a chat about it only reads');
   });
 });

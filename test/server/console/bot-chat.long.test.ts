@@ -45,7 +45,7 @@ async function openBot(slug: string): Promise<void> {
   const { page } = browser;
   await browser.open(`/console/bots/${slug}`);
   await page.locator('#prices canvas').first().waitFor();
-  await page.locator('#trades-rows td.number.bad').first().waitFor({ timeout: 30_000 });
+  await page.locator('#trades-rows td.number.good').first().waitFor({ timeout: 30_000 });
 }
 
 /** Asks beside the charts, and waits for the stored answer. @returns its text. */
@@ -77,7 +77,9 @@ describe('the chat beside the charts of a bot', () => {
     const trade = page.locator('#talk a.source[data-symbol]').first();
     const exit = (await trade.getAttribute('data-to'))!;
     await trade.click();
-    await readingsOf('prices').filter({ hasText: exit.slice(0, 10) }).waitFor();
+    await readingsOf('prices')
+      .filter({ hasText: exit.slice(0, 10) })
+      .waitFor();
     await page.waitForURL(/[?&]from=.*&to=/);
     const shown = new URL(page.url()).searchParams;
     const entry = Date.parse((await trade.getAttribute('data-from'))!);
@@ -93,7 +95,9 @@ describe('the chat beside the charts of a bot', () => {
     const link = await page.locator('#talk a.source[data-symbol]').first().getAttribute('href');
     await browser.open(link!);
     await page.locator('#talk[open] .turns > li').first().waitFor();
-    await readingsOf('prices').filter({ hasText: exit.slice(0, 10) }).waitFor();
+    await readingsOf('prices')
+      .filter({ hasText: exit.slice(0, 10) })
+      .waitFor();
   });
 
   test('continues on the chat page, whose sources open the point in the report', async () => {
@@ -119,7 +123,7 @@ describe('the chat beside the charts of a bot', () => {
     const { page } = browser;
     await page.setViewportSize({ width: 390, height: 844 });
     await openBot('ended');
-    await ask('Which trades lost money?');
+    await ask('What were the best 3 trades?');
     const [prices, equity, box] = await Promise.all(
       ['#prices', '#equity', '#talk'].map(async (id) => (await page.locator(id).boundingBox())!),
     );
