@@ -5,7 +5,7 @@ import { describe } from './describe.ts';
 import type { Facts } from './facts.ts';
 import { hasOutcome, nameOf, needHours, select, type Item } from './items.ts';
 import type { Query, Selection } from './query.ts';
-import { recordOf, type RunRecord } from './records.ts';
+import { recordOf, type RunRecord } from './run-records.ts';
 import { reply, type Reply } from './reply.ts';
 
 type ClockQuery = Extract<Query, { kind: 'clock' }>;

@@ -12,7 +12,7 @@ import { holds, nameOf } from './items.ts';
 import type { Condition } from './tags.ts';
 import type { Query } from './query.ts';
 import { TRADE_FIGURES } from './read-items.ts';
-import { recordOf, type RunRecord } from './records.ts';
+import { recordOf, type RunRecord } from './run-records.ts';
 import { reply, type Reply } from './reply.ts';
 
 type FigureQuery = Extract<Query, { kind: 'figure' }>;

@@ -6,7 +6,7 @@ import { exitsOf } from './exits.ts';
 import { missing } from './facts.ts';
 import { nameOf, needHours, select, WEEKDAYS, type Item } from './items.ts';
 import type { GroupUnit, Query, Selection, Show, SpanUnit } from './query.ts';
-import type { RunRecord } from './records.ts';
+import type { RunRecord } from './run-records.ts';
 import { reply, type Reply } from './reply.ts';
 import type { TradeRow } from './result-files.ts';
 import { figureOf, FIGURES, stateStat, STATS } from './state-items.ts';

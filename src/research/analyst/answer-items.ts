@@ -6,7 +6,7 @@ import { stateExits } from './exits.ts';
 import { select, type Item, type Selected } from './items.ts';
 import type { Query, Selection, Show } from './query.ts';
 import { answerGroups } from './answer-groups.ts';
-import { recordOf, type RunRecord } from './records.ts';
+import { recordOf, type RunRecord } from './run-records.ts';
 import { reply, type Reply } from './reply.ts';
 import { chosenBy, figureOf, FIGURES, stateStat, stateValue } from './state-items.ts';
 

@@ -6,7 +6,7 @@ import { daysOf, type Period } from './dates.ts';
 import { day, missing, type Run } from './facts.ts';
 import { nameOf } from './items.ts';
 import type { SpanUnit } from './query.ts';
-import type { RunRecord } from './records.ts';
+import type { RunRecord } from './run-records.ts';
 import { reply, type Reply } from './reply.ts';
 import type { Curve } from './result-files.ts';
 import { exposureOf } from './run-events.ts';

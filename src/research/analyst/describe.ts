@@ -2,7 +2,7 @@
 import { formatMoney, formatPercent, formatQuantity } from '../../base/format.ts';
 import { EXITS } from './exits.ts';
 import { WEEKDAYS } from './items.ts';
-import type { RunRecord } from './records.ts';
+import type { RunRecord } from './run-records.ts';
 import type { Condition } from './tags.ts';
 import { daysOf } from './dates.ts';
 import type { Attribute, ItemKind, Selection } from './query.ts';

@@ -2,7 +2,7 @@
 import { EXIT_REASONS, type ExitReason } from '../../backtest/report/exit-reasons.ts';
 import { formatCount } from '../../base/format.ts';
 import { missing } from './facts.ts';
-import type { RunRecord } from './records.ts';
+import type { RunRecord } from './run-records.ts';
 import type { TradeRow } from './result-files.ts';
 import type { Slot } from './tags.ts';
 

@@ -7,7 +7,7 @@ import type { Condition } from './tags.ts';
 import { daysOf, monthsBetween } from './dates.ts';
 import { EXITS, exitsOf } from './exits.ts';
 import type { Attribute, GroupUnit, Selection, SpanUnit } from './query.ts';
-import type { RunRecord } from './records.ts';
+import type { RunRecord } from './run-records.ts';
 import type { Curve, TradeRow } from './result-files.ts';
 
 /** One trade, span, drawdown or streak. */

@@ -4,7 +4,7 @@ import { attributeName, capitalize, describe, formatAttribute } from './describe
 import { day, missing } from './facts.ts';
 import { hasOutcome, valueOf, type Item } from './items.ts';
 import type { Attribute, Selection, Show, Stat } from './query.ts';
-import type { RunRecord } from './records.ts';
+import type { RunRecord } from './run-records.ts';
 
 export const STATS: Readonly<Record<Stat, string>> = {
   mean: 'Mean',

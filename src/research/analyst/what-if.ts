@@ -10,7 +10,7 @@ import type { Period } from './dates.ts';
 import { botOf, missing, runNamed, runOf, type Facts, type Run, type Spec } from './facts.ts';
 import type { Change } from './tags.ts';
 import type { Query } from './query.ts';
-import { resultRecord, type RunRecord } from './records.ts';
+import { resultRecord, type RunRecord } from './run-records.ts';
 import { reply, type Reply } from './reply.ts';
 
 type WhatIfQuery = Extract<Query, { kind: 'what if' }>;
