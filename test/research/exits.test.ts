@@ -1,4 +1,5 @@
 /** Questions about the exits of trades, asked about a strategy with a target and a stop. */
+import assert from 'node:assert/strict';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -32,7 +33,7 @@ beforeAll(async () => {
     .map((line) => line.split(','))
     .filter((cells) => cells.at(-1) === 'closed')
     .map((cells) => Number(cells[9]));
-  expect(closing).toHaveLength(profits.length);
+  assert.equal(closing.length, profits.length);
   exits = Object.groupBy(profits, (_, i) => String(typeOf.get(closing[i]!['order']))) as never;
 }, 60_000);
 afterAll(() => rm(home, { recursive: true }));

@@ -125,12 +125,12 @@ export function helpersFor({ summary, trades, equity, events }: RunFiles) {
         .filter(({ time }) => time.slice(0, 10) >= from && time.slice(0, 10) <= to)
         .map((fill) => fill[name]),
     );
-  const all = [...T, ...readTrades(trades, 'open').map((one) => ({ ...one, exit: '9999' }))];
+  const positions = [...T, ...readTrades(trades, 'open').map((one) => ({ ...one, exit: '9999' }))];
   /** Share of some days at whose close a trade was open. */
   const exposed = (from: string, to: string): number => {
     const days = within(from, to).map(({ day }) => day);
     const isIn = (day: string): boolean =>
-      all.some(({ entry, exit }) => entry.slice(0, 10) <= day && day < exit.slice(0, 10));
+      positions.some(({ entry, exit }) => entry.slice(0, 10) <= day && day < exit.slice(0, 10));
     return days.filter(isIn).length / days.length;
   };
   const on = (weekday: number, edge: 'entry' | 'exit') =>

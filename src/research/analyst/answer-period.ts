@@ -40,8 +40,7 @@ export async function partOf(run: RunRecord, period: Period): Promise<Part> {
   return { curve, first, last, start, said };
 }
 
-const OF_EVENTS = ['fees', 'slippage', 'costs', 'exposure'];
-const isOfEvents = (measure: string): boolean => OF_EVENTS.includes(measure);
+const OF_EVENTS: ReadonlySet<string> = new Set(['fees', 'slippage', 'costs', 'exposure']);
 
 /** Costs by the time of the fills, and the time in the market. */
 async function eventFigure(
@@ -125,7 +124,7 @@ export async function answerPeriod(
   const { curve, first, last, said } = part;
   const before =
     first === 0 ? run.citeStart('equity before') : curve.cite(first - 1, 'equity', 'equity before');
-  if (run.run !== undefined && isOfEvents(measure)) {
+  if (run.run !== undefined && OF_EVENTS.has(measure)) {
     const [label, value] = await eventFigure(run, run.run, measure, part);
     const { citation } = await run.events();
     return reply(`${label} ${said}: ${value}, in ${run.said}.`, citation);

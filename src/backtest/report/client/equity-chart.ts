@@ -91,11 +91,22 @@ export function showLinkedPoint(
     time.findLastIndex((one) => one <= Number(seconds)),
   );
   const margin = Math.max(15, time.length / 20);
-  // The page has its layout by the next frame.
-  requestAnimationFrame(() => {
-    chart.timeScale().setVisibleLogicalRange({ from: index - margin, to: index + margin });
-    chart.setCrosshairPosition(values[index]!, time[index] as Charts.UTCTimestamp, series);
-    onShown(index);
-    chart.chartElement().scrollIntoView({ block: 'center' });
-  });
+  const range = { from: index - margin, to: index + margin };
+  const steps = [
+    () => chart.timeScale().setVisibleLogicalRange(range),
+    () => chart.chartElement().scrollIntoView({ block: 'center' }),
+    () => {
+      chart.setCrosshairPosition(values[index]!, time[index] as Charts.UTCTimestamp, series);
+      onShown(index);
+    },
+  ];
+  // The page has its layout by the next frame, and the chart moves to the range in the one after it.
+  const run = ([step, ...rest]: readonly (() => void)[]): void => {
+    if (step === undefined) return;
+    requestAnimationFrame(() => {
+      step();
+      run(rest);
+    });
+  };
+  run(steps);
 }

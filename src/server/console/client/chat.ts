@@ -96,14 +96,15 @@ export interface ShownTimes {
   /** RFC 3339. */
   readonly from: string;
   readonly to: string;
-  readonly symbol?: string;
+  readonly symbol: string | undefined;
 }
 
 /** Moves the charts of the page instead of loading another one, if they show the run of the source. */
 export function showSource(event: MouseEvent): void {
   const link = (event.target as Element).closest<HTMLElement>('a.source[data-run]');
   if (link === null || event.ctrlKey || event.metaKey || event.shiftKey) return;
-  const detail = { ...link.dataset } as unknown as ShownTimes;
+  const { run = '', from = '', to = '', symbol } = link.dataset;
+  const detail: ShownTimes = { run, from, to, symbol };
   // Charts that show the run cancel the event.
   const isShown = !document.dispatchEvent(
     new CustomEvent('showtimes', { detail, cancelable: true }),

@@ -80,7 +80,7 @@ export function sessionCharts(figure: HTMLElement, bot: string, session: string)
     from,
     to,
     symbol: wanted = symbol,
-  }: Omit<ShownTimes, 'run'>): Promise<void> {
+  }: Pick<ShownTimes, 'from' | 'to'> & { readonly symbol?: string | undefined }): Promise<void> {
     if (wanted !== symbol) {
       if (selector !== null) selector.value = wanted;
       await load(wanted);
@@ -88,8 +88,9 @@ export function sessionCharts(figure: HTMLElement, bot: string, session: string)
     const [start, end] = [from, to].map((time) => Date.parse(time) / 1000) as [number, number];
     range.show(start, end);
     const chart = from === to ? equity : prices;
-    chart.showAt(end);
     chart.element.scrollIntoView({ block: 'center' });
+    // The chart moves to the range in its next frame.
+    requestAnimationFrame(() => requestAnimationFrame(() => chart.showAt(end)));
     const day = (time: string): string => time.slice(0, 10);
     announce(
       from === to

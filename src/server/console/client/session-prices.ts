@@ -86,7 +86,7 @@ export function sessionPrices(element: HTMLElement) {
       chart.setCrosshairPosition(
         candles.close[at]!,
         candles.time[at] as Charts.UTCTimestamp,
-        series!,
+        series,
       );
       showLast(at);
     },
