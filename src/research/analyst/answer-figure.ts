@@ -118,8 +118,8 @@ function verdictOf(name: FigureName, figure: number | null, than: Condition): st
   const { unit }: RunFigure = RUN_FIGURES[name];
   const isPercent = than.unit === 'percent';
   if (figure === null) return '';
-  if ((unit === 'percent') !== isPercent || than.unit === 'days' || than.unit === 'bars')
-    throw unclear(name);
+  const isLength = than.unit === 'days' || than.unit === 'months' || than.unit === 'bars';
+  if ((unit === 'percent') !== isPercent || isLength) throw unclear(name);
   const isSize = name === 'max_drawdown' && than.value >= 0;
   if (isSize && /better/.test(than.said)) throw unclear(name);
   return holds(than, isSize ? -figure : figure) ? 'Yes. ' : 'No. ';

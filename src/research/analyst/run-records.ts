@@ -104,22 +104,21 @@ async function openSession(facts: Facts, id: string): Promise<RunRecord | undefi
   const isOpen = task?.kind === 'production' || (task?.kind === 'paper' && task.ended_at === null);
   const bot = await botOf(facts);
   if (!isOpen || task.bot_id !== bot.data.id) return undefined;
-  const first = await firstEvent(facts, id, 'session.state');
-  const bars = await firstEvent(facts, id, 'data.bars');
-  if (first === undefined || bars === undefined)
+  const opened = await eventOf(facts, id, 'session.state', 'first');
+  const first = await eventOf(facts, id, 'data.bars', 'first');
+  const last = await eventOf(facts, id, 'data.bars', 'last');
+  if (opened === undefined || first === undefined || last === undefined)
     throw missing(`the session ${id} has seen no bars yet`);
-  const curve = once(() => readSessionCurve(facts, id, bars));
-  const { time } = await curve();
   const name = task.kind === 'paper' ? 'paper' : 'production';
-  const [from, to] = [time[0]!, time.at(-1)!];
+  const [from, to] = [first.occurred_at, last.occurred_at];
   return {
     said: `the ${name} session ${id} of ${bot.data.slug}, version ${task.version}, ${day(from)} to ${day(to)} so far`,
     window: { from, to },
-    start: Number(first.payload['equity']),
+    start: Number(opened.payload['equity']),
     run: undefined,
     cite: () => [],
-    citeStart: (figure) => citeEvent(facts.bot, first, '/payload/equity', figure),
-    curve,
+    citeStart: (figure) => citeEvent(facts.bot, opened, '/payload/equity', figure),
+    curve: once(() => readSessionCurve(facts, id, first)),
     trades: once(() => readSessionTrades(facts, id)),
     async events() {
       throw missing(`the session ${id} has no result yet, so I read no costs and exits of it`);
@@ -127,8 +126,15 @@ async function openSession(facts: Facts, id: string): Promise<RunRecord | undefi
   };
 }
 
-async function firstEvent(facts: Facts, run_id: string, kind: string): Promise<Event | undefined> {
-  const path = withQuery(at`/bots/${facts.bot}/state/events`, { run_id, kind, limit: 1 });
+/** The first or the last event of a kind. */
+async function eventOf(
+  facts: Facts,
+  run_id: string,
+  kind: string,
+  end: 'first' | 'last',
+): Promise<Event | undefined> {
+  const query = { run_id, kind, limit: 1, last: end === 'last' ? true : undefined };
+  const path = withQuery(at`/bots/${facts.bot}/state/events`, query);
   return (await facts.get<Page<Event>>(path)).data.items[0];
 }
 
