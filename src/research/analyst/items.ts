@@ -41,9 +41,15 @@ export async function select(run: RunRecord, selection: Selection): Promise<Sele
   return { items: isLast ? items.toReversed() : items, count: sorted.length };
 }
 
-/** The value of a figure of an item. */
+/**
+ * The value of a figure of an item.
+ * @throws ServiceError `not_found` if the record lacks it, as that of a session lacks the bars of a trade.
+ */
 export function valueOf(item: Item, by: Attribute): number {
-  return by === 'months' ? monthsBetween(String(item.entry), String(item.exit)) : Number(item[by]);
+  if (by === 'months') return monthsBetween(String(item.entry), String(item.exit));
+  const value = Number(item[by]);
+  if (Number.isNaN(value)) throw missing(`the record does not contain the ${by.replace('_', ' ')}`);
+  return value;
 }
 
 function order({ by, descending }: NonNullable<Selection['sort']>): (a: Item, b: Item) => number {
