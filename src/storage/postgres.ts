@@ -183,7 +183,10 @@ function nameOf(statement: string): string | undefined {
 
 /** Plans each statement once per connection, since planning takes longer than running it. */
 class PlannedOnce extends pg.Client {
+  #isHeld = false;
+
   override query(...args: never[]): never {
+    if (!this.#isHeld) this.#holdWrites();
     const [text, values] = args as readonly unknown[];
     if (typeof text !== 'string' || !Array.isArray(values) || values.length === 0) {
       return super.query(...(args as [never]));
@@ -197,5 +200,20 @@ class PlannedOnce extends pg.Client {
       }
       throw error;
     }) as never;
+  }
+
+  /**
+   * Sends the queries of this turn of the event loop together: a write to the socket, which wakes
+   * PostgreSQL, takes as long as several queries.
+   */
+  #holdWrites(): void {
+    this.#isHeld = true;
+    const socket = this.connection.stream as Socket;
+    socket.cork();
+    // Runs after the reactions to all promises that are settled by now, which may send queries, too.
+    process.nextTick(() => {
+      this.#isHeld = false;
+      socket.uncork();
+    });
   }
 }
