@@ -33,7 +33,7 @@ export function read(page: string): string {
 
 /** The code blocks of a page, in order. */
 export function blocksOf(page: string): Block[] {
-  const blocks = read(page).matchAll(/^(?:<!-- not run: (.+) -->\n\n)?```(\w*)\n(.*?)^```$/gms);
+  const blocks = read(page).matchAll(/^(?:<!-- not run: ([^\n]+) -->\n\n)?```(\w*)\n(.*?)^```$/gms);
   return [...blocks].map(([, notRun, language, text]) => ({
     language: language!,
     lines: text!.trimEnd().split('\n'),
