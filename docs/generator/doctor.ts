@@ -26,6 +26,7 @@ const SUBJECTS: Readonly<Record<CheckCode, string>> = {
   versions: 'versions of command and daemon',
   tokens: 'tokens that issue leases without limits (`--server`)',
   database_size: 'size and growth of the database of the server (`--server`)',
+  notifications: 'channels and deliveries of notifications (`--server`)',
 };
 
 /** Every check of `doctor`. */

@@ -99,6 +99,12 @@ const TABLE = {
     files: 'user',
     ...fileInHome('knowledge.yaml'),
   },
+  notifications_file: {
+    type: file,
+    description: 'webhooks, e-mail and Telegram chats to which notifications are sent',
+    files: 'user',
+    ...fileInHome('notifications.yaml'),
+  },
   task_file_days: {
     type: countOrNone,
     description:

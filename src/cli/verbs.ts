@@ -20,6 +20,7 @@ const GROUPS = [
   'mcp',
   'knowledge',
   'risk',
+  'notifications',
   'tasks',
   'searches',
   'identity',

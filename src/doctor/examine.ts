@@ -4,6 +4,7 @@ import { LICENSE_CHECKS } from './checks/license.ts';
 import { MACHINE_CHECKS } from './checks/machine.ts';
 import { SERVER_CHECKS } from './checks/server.ts';
 import { TOKENS_CHECK } from './checks/tokens.ts';
+import { NOTIFICATIONS_CHECK } from './checks/notifications.ts';
 import { DATABASE_SIZE_CHECK } from './checks/database-size.ts';
 import { factsOf, type Machine } from './machine-facts.ts';
 
@@ -20,7 +21,7 @@ export const CHECKS = [
 ] as const;
 
 /** Checks of the server that an administrator runs. */
-export const ADMINISTRATOR_CHECKS = [DATABASE_SIZE_CHECK, TOKENS_CHECK];
+export const ADMINISTRATOR_CHECKS = [DATABASE_SIZE_CHECK, NOTIFICATIONS_CHECK, TOKENS_CHECK];
 
 /** Runs all checks. It changes nothing, and leaves no files. */
 export async function examine(machine: Machine): Promise<Diagnosis> {

@@ -24,7 +24,8 @@ export type CheckCode =
   | 'service_unit'
   | 'versions'
   | 'tokens'
-  | 'database_size';
+  | 'database_size'
+  | 'notifications';
 
 export type CheckStatus = 'ok' | 'warn' | 'fail' | 'skip';
 

@@ -57,6 +57,7 @@ import { addLeases } from './leases.ts';
 import { addLicenses } from './licenses.ts';
 import { requireLicense } from './license.ts';
 import { addMcp } from './mcp.ts';
+import { addNotifications } from './notifications.ts';
 import { addOpenApi } from './openapi.ts';
 import { addOverview } from './overview.ts';
 import { addPaper } from './paper.ts';
@@ -98,6 +99,7 @@ const ROUTES: readonly ((app: App, services: Services) => void)[] = [
   addLicenses,
   addMcp,
   addMetrics,
+  addNotifications,
   addOpenApi,
   addOverview,
   addPaper,

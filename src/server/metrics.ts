@@ -3,6 +3,7 @@ import type { PrometheusMetric } from '../base/telemetry-options.ts';
 import { identityFigures, type IdentityFigures } from '../identity/figures.ts';
 import type { IdentityStore } from '../identity/context.ts';
 import { cachedFigures } from './cached-figures.ts';
+import { createNotificationMetrics } from './notification-metrics.ts';
 import { createProcessMetrics, type ProcessMetrics } from './process-metrics.ts';
 
 export interface Metrics {
@@ -75,7 +76,8 @@ export function createMetrics({ storage, clock }: IdentityStore): Metrics {
       trustSeconds.reset();
     },
   });
-  const process = createProcessMetrics(register, storage, clock, [figures]);
+  const notifications = createNotificationMetrics(register, storage, clock);
+  const process = createProcessMetrics(register, storage, clock, [figures, notifications]);
 
   return {
     process,

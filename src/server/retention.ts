@@ -2,6 +2,7 @@
 import { DAY, HOUR, MINUTE } from '../base/durations.ts';
 import type { Log } from '../base/log.ts';
 import { expireSearches } from '../fleet/searches/searches.ts';
+import { purgeDeliveries } from '../fleet/notifications/deliveries.ts';
 import { deleteOldFiles } from '../fleet/tasks/task-files.ts';
 import type { IdentityStore } from '../identity/context.ts';
 import { purgeDevices } from '../identity/devices.ts';
@@ -40,6 +41,7 @@ export const RETENTIONS = [
       if (task_file_days > 0) await deleteOldFiles(storage, clock() - task_file_days * DAY);
     },
   },
+  inOneWrite('notifications', purgeDeliveries),
   inOneWrite('samples of table sizes', purgeSizeSamples),
   { name: 'passages of abandoned uploads', end: clearAbandonedPassages },
 ] as const satisfies readonly Retention[];

@@ -24,6 +24,9 @@ import { startAgentRunner } from './agents.ts';
 import { createApp } from './app.ts';
 import { proxiesOf } from './client-address.ts';
 import { watchDatabase } from './database-watch.ts';
+import { readChannelsFile } from '../fleet/notifications/channels-file.ts';
+import { openChannels } from '../fleet/notifications/channels.ts';
+import { Notifier } from '../fleet/notifications/notifier.ts';
 import type { Log } from '../base/log.ts';
 import { openOwnGate } from './license.ts';
 import { createMetrics } from './metrics.ts';
@@ -92,6 +95,7 @@ export async function startServer(
     gate = own;
     const stopping = new AbortController();
     const instances = readKnowledgeFile(settings.knowledge_file);
+    const notifier = openNotifier(identity, settings, env, own, origins[0], log);
     const work = startOwnWork(storage, settings, env, log);
     const { tasks, production } = work;
     const chat = openChat({
@@ -115,6 +119,7 @@ export async function startServer(
       production,
       chat,
       federation: federationOf(instances, env, log),
+      notifier,
       stopping: signal,
       log,
       metrics,
@@ -123,6 +128,7 @@ export async function startServer(
     serve(created);
     const agents = startAgentRunner(created, services);
     const stopRetention = startRetention(identity, settings, log);
+    notifier.start();
     const warning = setInterval(() => void warnAboutExpiry(identity, log), WARN_EVERY_MS).unref();
     await logStartup(storage, settings, env, origins, log);
     log.info(`listening on ${url}`);
@@ -130,6 +136,8 @@ export async function startServer(
       clearInterval(warning);
       stopping.abort();
       await Promise.all([agents.stop(), drain(), chat.stop(), work.stop(), stopRetention()]);
+      // After the requests, which may send a test.
+      await notifier.stop();
       await own.close();
       metrics.process.close();
       await endWatch?.();
@@ -233,6 +241,30 @@ async function warnAboutExpiry({ storage, clock }: Identity, log: Log): Promise<
   } catch (error) {
     log.warn({ err: error, msg: 'the expiry of the trust root could not be checked' });
   }
+}
+
+/** @throws ServiceError `invalid_setting` for an invalid file of channels. */
+function openNotifier(
+  { storage, clock }: IdentityStore,
+  { notifications_file }: Settings,
+  env: NodeJS.ProcessEnv,
+  gate: LicenseGate,
+  origin: string,
+  log: Log,
+): Notifier {
+  const settings = readChannelsFile(notifications_file);
+  return new Notifier({
+    storage,
+    clock,
+    channels: openChannels(settings, env),
+    timeoutMs: settings.timeout_seconds * 1000,
+    ownLease() {
+      const { lease } = gate.status();
+      return lease && { lease_id: lease.lease_id, expires_at: Date.parse(lease.expires_at) };
+    },
+    origin,
+    log,
+  });
 }
 
 /** @returns the URL of the server. @throws ServiceError `conflict` or `invalid_setting` */

@@ -6,6 +6,7 @@ import type { Caller } from '../identity/tokens.ts';
 import type { LicenseGate } from '../gate/gate.ts';
 import type { Federation } from '../research/knowledge/federation.ts';
 import type { Log } from '../base/log.ts';
+import type { Notifier } from '../fleet/notifications/notifier.ts';
 import type { ProductionService } from '../fleet/deployments/production-service.ts';
 import type { Chat } from '../research/chat.ts';
 import type { TaskRunner } from '../fleet/tasks/task-runner.ts';
@@ -23,6 +24,7 @@ export interface Services {
   readonly tasks: TaskService & Pick<TaskRunner, 'wake' | 'release'>;
   readonly production: ProductionService;
   readonly federation: Federation;
+  readonly notifier: Pick<Notifier, 'channels' | 'test'>;
   readonly chat: Chat;
   /** Aborted when the server stops, to end streams. */
   readonly stopping: AbortSignal;

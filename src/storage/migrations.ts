@@ -982,4 +982,46 @@ export const MIGRATIONS: readonly Migration[] = [
       )`,
     ],
   },
+  {
+    name: 'notifications',
+    statements: [
+      // Without a check of the condition, which the code validates: later versions add conditions.
+      `create table notification_rules (
+        rule_id text primary key,
+        name text not null unique,
+        condition text not null,
+        amount double precision,
+        bot_ids text,
+        channel text not null,
+        created_by text not null,
+        created_at bigint not null
+      )`,
+      // Without a foreign key: the deliveries of a removed rule stay until they are purged.
+      `create table notification_deliveries (
+        delivery_id text primary key,
+        rule_id text,
+        rule_name text not null,
+        occurrence text not null,
+        channel text not null,
+        notice text not null,
+        status text not null check (status in ('pending', 'sent', 'failed', 'grouped')),
+        attempts bigint not null,
+        next_attempt_at bigint,
+        error text,
+        created_at bigint not null,
+        ended_at bigint,
+        unique (rule_id, occurrence),
+        check ((status = 'pending') = (next_attempt_at is not null)),
+        check ((status = 'pending') = (ended_at is null))
+      )`,
+      `create index notification_deliveries_due on notification_deliveries (channel, next_attempt_at)
+        where next_attempt_at is not null`,
+      `create index notification_deliveries_ended on notification_deliveries (ended_at)
+        where ended_at is not null`,
+      `create table notification_scan (
+        id bigint primary key check (id = 1),
+        scanned_until bigint not null
+      )`,
+    ],
+  },
 ];

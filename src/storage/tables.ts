@@ -1,4 +1,5 @@
 import type { Kysely } from 'kysely';
+import type { DeliveryStatus, NotificationCondition } from '../base/notifications.ts';
 
 /** Connection for queries: `storage.read`, or the transaction of a `storage.write`. */
 export type Db = Kysely<Tables>;
@@ -58,6 +59,9 @@ export interface Tables {
   validation_drafts: ValidationDraftsTable;
   thresholds: ThresholdsTable;
   overrides: OverridesTable;
+  notification_rules: NotificationRulesTable;
+  notification_deliveries: NotificationDeliveriesTable;
+  notification_scan: NotificationScanTable;
   chat_sessions: ChatSessionsTable;
   chat_turns: ChatTurnsTable;
   agent_schedules: AgentSchedulesTable;
@@ -860,6 +864,48 @@ export interface OverridesTable {
   used_at: number | null;
   /** Number of the order in its trading session. */
   used_order: number | null;
+}
+
+export interface NotificationRulesTable {
+  rule_id: string;
+  name: string;
+  condition: NotificationCondition;
+  /** A fraction for `drawdown`, hours for `lease`, seconds for `no_bars`, otherwise null. */
+  amount: number | null;
+  /** JSON list; null for all bots. */
+  bot_ids: string | null;
+  channel: string;
+  created_by: string;
+  created_at: number;
+}
+
+/** A notification that is to be sent, or was. A row that has ended is never changed. */
+export interface NotificationDeliveriesTable {
+  /** Receivers get the same id with each attempt. */
+  delivery_id: string;
+  /** Null for a test of a channel. */
+  rule_id: string | null;
+  rule_name: string;
+  /** What happened; a rule notifies once of each. */
+  occurrence: string;
+  channel: string;
+  /** JSON of a `Notice`. */
+  notice: string;
+  status: DeliveryStatus;
+  /** Number of attempts that have begun. */
+  attempts: number;
+  /** Null once it has ended. During an attempt, the time after which another server repeats it. */
+  next_attempt_at: number | null;
+  /** Why the last attempt failed. */
+  error: string | null;
+  created_at: number;
+  ended_at: number | null;
+}
+
+/** Until when halts, failed tasks and alerts were compared with the rules; at most one row. */
+export interface NotificationScanTable {
+  id: number;
+  scanned_until: number;
 }
 
 /** Conversations with research bots. */

@@ -10,7 +10,7 @@ import type { LiveMarkets } from '../../src/trading/live-markets.ts';
 import type { Cluster } from '../../src/deploy/kubernetes/cluster.ts';
 import { openStorage } from '../../src/storage/storage.ts';
 import { USUAL_POLICY } from '../identity/policy.ts';
-import { chatOf } from '../server/idle-tasks.ts';
+import { chatOf, notifierOf } from '../server/idle-tasks.ts';
 import { OPEN_GATE } from '../server/open-gate.ts';
 
 export interface HostOptions {
@@ -50,6 +50,7 @@ export async function startServer({ file, cluster, live, log }: HostOptions): Pr
     production: productionOf({ storage, clock }, cluster, log),
     federation: { isEmpty: true, search: async () => [] },
     chat: chatOf(identity),
+    notifier: notifierOf(identity),
     stopping: new AbortController().signal,
     log,
     metrics: createMetrics(identity),

@@ -18,7 +18,13 @@ import { createLog } from '../../src/base/log.ts';
 import { createApp } from '../../src/server/app.ts';
 import { createMetrics } from '../../src/server/metrics.ts';
 import { newLeaseWorld, type LeaseWorld } from '../identity/lease-world.ts';
-import { chatOf, idleTasks, noProduction, NO_FEDERATION } from '../server/idle-tasks.ts';
+import {
+  chatOf,
+  idleTasks,
+  noProduction,
+  notifierOf,
+  NO_FEDERATION,
+} from '../server/idle-tasks.ts';
 import { OPEN_GATE } from '../server/open-gate.ts';
 
 /** Certificate and key of a server that speaks TLS, as `https://localhost`. */
@@ -59,6 +65,7 @@ export async function startIssuer(certificate?: Certificate): Promise<Issuer> {
     tasks: idleTasks(identity),
     production: noProduction(identity),
     chat: chatOf(identity),
+    notifier: notifierOf(identity),
     federation: NO_FEDERATION,
     stopping: new AbortController().signal,
     log,

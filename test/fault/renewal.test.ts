@@ -23,7 +23,13 @@ import {
   newSigner,
   type LeaseWorld,
 } from '../identity/lease-world.ts';
-import { chatOf, idleTasks, noProduction, NO_FEDERATION } from '../server/idle-tasks.ts';
+import {
+  chatOf,
+  idleTasks,
+  noProduction,
+  notifierOf,
+  NO_FEDERATION,
+} from '../server/idle-tasks.ts';
 import { OPEN_GATE } from '../server/open-gate.ts';
 import { isAtLength } from '../length.ts';
 import { failAt, type FailPoint, type Outcome } from './fail-points.ts';
@@ -51,6 +57,7 @@ beforeEach(async () => {
     tasks: idleTasks(identity),
     production: noProduction(identity),
     chat: chatOf(identity),
+    notifier: notifierOf(identity),
     federation: NO_FEDERATION,
     stopping: new AbortController().signal,
     log,

@@ -29,9 +29,13 @@ import { addToken } from '../../src/identity/tokens.ts';
 import { SET_ROOT_ACTION } from '../../src/identity/published-trust.ts';
 import { publicKeyId } from '../../src/lease/keys.ts';
 import type { Scope } from '../../src/base/scopes.ts';
+import { EXAMPLE_CHANNEL, EXAMPLE_RULE } from '../../src/api/notifications.ts';
+import type { Channels } from '../../src/fleet/notifications/channels.ts';
+import { addRule } from '../../src/fleet/notifications/rules.ts';
 import { EXAMPLE_DEPLOYMENT_ID } from '../../src/api/runners.ts';
 import { EXAMPLE_CHAT_SESSION_ID, EXAMPLE_RESEARCH_BOT } from '../../src/api/research.ts';
 import { packageVersion } from '../../src/base/package-version.ts';
+import { EMBEDDED } from '../../src/research/embedded.ts';
 import { NO_USAGE } from '../../src/research/answering.ts';
 import { beginTurn, endTurn } from '../../src/research/turns.ts';
 import { EXAMPLE_SESSION_ID } from '../../src/api/replay.ts';
@@ -83,6 +87,11 @@ const STEP_UP_ACTIONS: Readonly<Record<string, string>> = {
   reinstateDeployment: GIVE_ACTION,
 };
 
+/** A channel that accepts every notification. */
+const CHANNELS: Channels = new Map([
+  [EXAMPLE_CHANNEL, { name: EXAMPLE_CHANNEL, type: 'webhook', fault: null, send: async () => {} }],
+]);
+
 /** A gate that denies everything; hardly any example needs a license. */
 const EXPIRED: Decision = { allowed: false, reason: 'expired', detail: 'It is over.' };
 const GOOD: Decision = { allowed: true, status: 'valid' };
@@ -130,6 +139,13 @@ const ADDITIONS: readonly (readonly [
   [/^(getDocument|removeDocument|searchKnowledge)$/, addExampleDocument],
   [/Search|Input|Shards/, addExampleSearch],
   [
+    /Notification/,
+    ({ services: { identity } }) => {
+      const rule = { name: EXAMPLE_RULE, condition: 'halted', channel: EXAMPLE_CHANNEL } as const;
+      return addRule(identity, 'operator', CHANNELS, rule);
+    },
+  ],
+  [
     /^resumeBot$/,
     ({ services: { tasks, log } }) =>
       haltBot({ ...tasks, log }, 'operator', 'sma-crossover', 'a test'),
@@ -152,7 +168,7 @@ export interface ExampleWorld extends TestApp {
 export async function newExampleWorld(operation: string): Promise<ExampleWorld> {
   const signer = signerOf(keyOfSeed(Buffer.alloc(32, 5)).privateKey);
   const license = LICENSED.has(operation) ? GOOD : EXPIRED;
-  const server = await newTestApp({ signer }, { check: () => license });
+  const server = await newTestApp({ signer }, { check: () => license }, EMBEDDED, CHANNELS);
   const { now } = server;
   const { identity } = server.services;
   const { storage } = identity;

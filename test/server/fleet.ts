@@ -20,7 +20,7 @@ import type { App } from '../../src/server/services.ts';
 import { openStorage, type Storage } from '../../src/storage/storage.ts';
 import { USUAL_POLICY } from '../identity/policy.ts';
 import { FleetTrust, newSigner, yearOfRotations, type OperatedServer } from './fleet-rotations.ts';
-import { chatOf, idleTasks, noProduction, NO_FEDERATION } from './idle-tasks.ts';
+import { chatOf, idleTasks, noProduction, notifierOf, NO_FEDERATION } from './idle-tasks.ts';
 import { OPEN_GATE } from './open-gate.ts';
 import { addVendor, type VendorDevice } from './vendor.ts';
 
@@ -268,6 +268,7 @@ class SimulatedServer implements OperatedServer {
       tasks: idleTasks(identity),
       production: noProduction(identity),
       chat: chatOf(identity),
+      notifier: notifierOf(identity),
       federation: NO_FEDERATION,
       stopping: new AbortController().signal,
       log,

@@ -1,6 +1,8 @@
 import { ServiceError } from '../../src/base/errors.ts';
 import type { Answerer } from '../../src/research/answering.ts';
 import { openChat } from '../../src/research/chat.ts';
+import type { Channels } from '../../src/fleet/notifications/channels.ts';
+import { Notifier, type NotifierService } from '../../src/fleet/notifications/notifier.ts';
 import { EMBEDDED } from '../../src/research/embedded.ts';
 import type { Services } from '../../src/server/services.ts';
 
@@ -24,6 +26,17 @@ export function noProduction({ storage, clock }: Services['identity']): Services
     },
     log: { warn() {}, error() {} },
   };
+}
+
+/** Sends notifications to these channels; evaluates its rules when a test calls `poll`. */
+export function notifierOf(
+  { storage, clock }: Services['identity'],
+  channels: Channels = new Map(),
+  log: NotifierService['log'] = { info() {}, warn() {} },
+): Notifier {
+  const origin = 'https://licenses.example';
+  const service = { storage, clock, channels, origin, log, ownLease: () => null };
+  return new Notifier({ ...service, timeoutMs: 5000 });
 }
 
 /** A server without other instances. */

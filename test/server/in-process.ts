@@ -16,7 +16,9 @@ import { ServiceError } from '../../src/base/errors.ts';
 import { openStorage } from '../../src/storage/storage.ts';
 import { USUAL_POLICY } from '../identity/policy.ts';
 import { newSqliteTables } from '../storage/databases.ts';
-import { chatOf, idleTasks, noProduction } from './idle-tasks.ts';
+import type { Channels } from '../../src/fleet/notifications/channels.ts';
+import type { Notifier } from '../../src/fleet/notifications/notifier.ts';
+import { chatOf, idleTasks, noProduction, notifierOf } from './idle-tasks.ts';
 import { OPEN_GATE } from './open-gate.ts';
 
 /** Public origin of the app under test. */
@@ -26,6 +28,7 @@ export const PUBLIC_URL = 'https://licenses.example';
 export interface TestApp {
   readonly app: App;
   readonly services: Services;
+  readonly notifier: Notifier;
   /** Current time of `identity.clock()`, milliseconds since the Unix epoch. */
   now: number;
   /** Log lines, each a JSON object. */
@@ -59,11 +62,13 @@ export interface Answer {
 /**
  * @param change overrides of the identity service.
  * @param answerer answers for research bots.
+ * @param channels receive notifications.
  */
 export async function newTestApp(
   change: Partial<Identity> = {},
   gate: Services['gate'] = { ...OPEN_GATE },
   answerer: Answerer = EMBEDDED,
+  channels: Channels = new Map(),
 ): Promise<TestApp> {
   const database = await newSqliteTables();
   const storage = await openStorage(database.location);
@@ -78,6 +83,7 @@ export async function newTestApp(
   };
   const lines = createLog((line) => log.push(line), true);
   const chat = chatOf(identity, answerer, lines);
+  const notifier = notifierOf(identity, channels, lines);
   const all: Services = {
     identity,
     origins: [PUBLIC_URL],
@@ -87,6 +93,7 @@ export async function newTestApp(
     production: noProduction(identity),
     federation: { isEmpty: true, search: async () => [] },
     chat,
+    notifier,
     stopping: stopping.signal,
     log: lines,
     metrics: createMetrics(identity),
@@ -94,6 +101,7 @@ export async function newTestApp(
   const test: TestApp = {
     app: createApp(all),
     services: all,
+    notifier,
     now: Date.parse('2026-01-02T03:04:05Z'),
     log,
     bearer: (...scopes) =>
@@ -144,7 +152,7 @@ export async function newTestApp(
     execute: database.execute,
     async close() {
       stopping.abort();
-      await chat.stop();
+      await Promise.all([chat.stop(), notifier.stop()]);
       await storage.close();
       await database.remove();
     },

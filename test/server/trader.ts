@@ -1,3 +1,4 @@
+import type { Scope } from '../../src/base/scopes.ts';
 import { addToken } from '../../src/identity/tokens.ts';
 import type { Storage } from '../../src/storage/storage.ts';
 import { allowedToTrade, documentOn } from '../fleet/tasks/market.ts';
@@ -7,9 +8,14 @@ const YEAR = 365 * 86_400;
 /**
  * Adds an administrator with all scopes for bots, without a server.
  * @param now milliseconds since the Unix epoch.
+ * @param more further scopes.
  * @returns the `Authorization` header of the administrator.
  */
-export async function addTrader(storage: Storage, now: number): Promise<string> {
+export async function addTrader(
+  storage: Storage,
+  now: number,
+  ...more: readonly Scope[]
+): Promise<string> {
   const administrator = {
     administrator_id: 'trader',
     name: 'trader',
@@ -19,7 +25,7 @@ export async function addTrader(storage: Storage, now: number): Promise<string> 
     created_at: now,
     disabled_at: null,
   };
-  const scopes = ['read', 'write', 'trade', 'halt'] as const;
+  const scopes: Scope[] = ['read', 'write', 'trade', 'halt', ...more];
   const { token } = await storage.write(async (tx) => {
     await tx.insertInto('administrators').values(administrator).execute();
     const terms = { label: 'test', scopes, expires_in_seconds: YEAR };

@@ -26,7 +26,7 @@ export const verb = defineVerb({
     offline: { description: 'send no requests to the server' },
     server: {
       description:
-        'also show the size and the growth of its database, and check the server for API tokens that can issue leases for every installation and never expire; needs a login with the scope admin',
+        'also show the size and the growth of its database, and check its notifications and its API tokens; needs a login with the scope admin',
     },
   },
   settings: ['server_url', 'catalogue_dir', 'license_product'],

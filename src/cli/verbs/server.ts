@@ -19,6 +19,7 @@ export const verb = defineVerb({
     'exchanges_file',
     'clusters_file',
     'knowledge_file',
+    'notifications_file',
     'workers',
     'task_file_days',
     'paper_sessions',

@@ -1,0 +1,12 @@
+/** Names that the database, the API and the commands of notifications share. */
+
+export const NOTIFICATION_CONDITIONS = ['halted', 'error', 'drawdown', 'no_bars', 'lease'] as const;
+
+export type NotificationCondition = (typeof NOTIFICATION_CONDITIONS)[number];
+
+/** `grouped`: another delivery reports it together with others. */
+export const DELIVERY_STATUSES = ['pending', 'sent', 'failed', 'grouped'] as const;
+
+export type DeliveryStatus = (typeof DELIVERY_STATUSES)[number];
+
+export const CHANNEL_TYPES = ['webhook', 'email', 'telegram'] as const;

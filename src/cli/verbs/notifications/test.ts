@@ -1,0 +1,31 @@
+import type { testNotificationChannel } from '../../../api/notifications.ts';
+import { ServiceError } from '../../../base/errors.ts';
+import { defineServerVerb } from '../../server-verb.ts';
+
+export const verb = defineServerVerb({
+  summary: 'send a test to a channel',
+  description: 'Makes one attempt. Fails if the receiver does not accept it.',
+  arguments: { channel: { description: 'name of the channel; see notifications list' } },
+  examples: ['notifications test operations'],
+  async run(server, { channel }) {
+    const data = await server.call<typeof testNotificationChannel>(
+      'post',
+      '/notifications/channels/{channel}/test',
+      { params: { channel } },
+    );
+    const { status, error } = data;
+    const failure =
+      status === 'sent'
+        ? undefined
+        : new ServiceError('failure', `channel ${channel}: ${error ?? 'the test was not sent'}`, {
+            remedy: 'Correct the channel in the notifications_file of the server, and restart it.',
+          });
+    return {
+      data,
+      show: (out) => {
+        if (failure === undefined) out.line(`Channel ${channel} has accepted the test.`);
+      },
+      failure,
+    };
+  },
+});

@@ -1,0 +1,75 @@
+import type { ChannelSettings, NotificationSettings } from './channels-file.ts';
+import type { NoticeText } from './notices.ts';
+import { sendEmail } from './send-email.ts';
+import { SendFailure } from './send-failure.ts';
+import { sendTelegram } from './send-telegram.ts';
+import { parseWebhookSecret, sendWebhook } from './send-webhook.ts';
+
+export interface OutgoingMessage {
+  readonly delivery_id: string;
+  /** JSON of the notice. */
+  readonly body: string;
+  readonly text: NoticeText;
+  readonly timeoutMs: number;
+  /** Aborted after `timeoutMs`, and when the server stops. */
+  readonly signal: AbortSignal;
+}
+
+export interface Channel {
+  readonly name: string;
+  readonly type: ChannelSettings['type'];
+  /** Why it cannot send, such as a missing secret. */
+  readonly fault: string | null;
+  /** @throws an error that `describeFailure` describes. */
+  readonly send: (message: OutgoingMessage) => Promise<void>;
+}
+
+export type Channels = ReadonlyMap<string, Channel>;
+
+/** @param env contains the secrets of the channels. */
+export function openChannels({ channels }: NotificationSettings, env: NodeJS.ProcessEnv): Channels {
+  return new Map(
+    Object.entries(channels).map(([name, settings]) => [name, openChannel(name, settings, env)]),
+  );
+}
+
+function openChannel(name: string, settings: ChannelSettings, env: NodeJS.ProcessEnv): Channel {
+  const { type } = settings;
+  const send = senderOf(settings, env);
+  if (typeof send === 'function') return { name, type, fault: null, send };
+  const refuse = async (): Promise<never> => {
+    throw new SendFailure(send.fault);
+  };
+  return { name, type, fault: send.fault, send: refuse };
+}
+
+/** Binds the secrets of a channel, so that nothing else holds them. */
+function senderOf(
+  settings: ChannelSettings,
+  env: NodeJS.ProcessEnv,
+): Channel['send'] | { readonly fault: string } {
+  if (settings.type === 'webhook') {
+    const secret = env[settings.secret_env];
+    if (!secret) return missing(settings.secret_env);
+    const key = parseWebhookSecret(secret);
+    if (key !== undefined) return (message) => sendWebhook(settings, key, message);
+    return { fault: `${settings.secret_env} must be whsec_ and 24 to 64 bytes in base64` };
+  }
+  if (settings.type === 'telegram') {
+    const token = env[settings.token_env];
+    if (!token) return missing(settings.token_env);
+    if (/^[\w:-]+$/.test(token)) return (message) => sendTelegram(settings, token, message);
+    return { fault: `${settings.token_env} is not a token of a Telegram bot` };
+  }
+  const { user, password_env } = settings;
+  if ((user === undefined) !== (password_env === undefined)) {
+    return { fault: 'user and password_env belong together' };
+  }
+  const password = password_env === undefined ? undefined : env[password_env];
+  if (password_env !== undefined && !password) return missing(password_env);
+  return (message) => sendEmail(settings, password, message);
+}
+
+function missing(variable: string): { readonly fault: string } {
+  return { fault: `${variable} is not set in the environment of the server` };
+}
