@@ -19,6 +19,7 @@ import {
   type HttpReceiver,
 } from '../fleet/notifications/receivers.ts';
 import { makeSessions, STATE, type MadeSession } from '../fleet/halts/sessions.ts';
+import { newSignedIn } from './console/visitor.ts';
 import { notifierOf } from './idle-tasks.ts';
 import { newTestApp, type TestApp } from './in-process.ts';
 import { OPEN_GATE } from './open-gate.ts';
@@ -527,4 +528,25 @@ test('only the scope admin changes rules, and changes are audited', async () => 
     'notifications.channels.test',
     'notifications.rules.remove',
   ]);
+});
+
+test('the console shows rules, channels and deliveries, and sends a test', async () => {
+  const ops = await receiver();
+  const broken = await receiver((response) => void response.writeHead(500).end());
+  const server = await serve({ ops: webhook(ops), broken: webhook(broken) });
+  await makeSessions(server.services.tasks.storage, { count: 1 });
+  await add(server, { name: 'loss', condition: 'drawdown', amount: 0.1, bots: ['bot-0'] });
+  const { visitor } = await newSignedIn(server);
+  const path = '/console/notifications';
+  expect((await visitor.open(path)).text).toMatch(/loss.*drawdown 0\.1.*bot-0.*ready/s);
+  const csrf = await visitor.csrf();
+  const sent = await visitor.submit(`${path}/test`, { csrf, channel: 'ops' });
+  expect(sent).toMatchObject({ status: 303, location: path });
+  expect(ops.requests).toHaveLength(1);
+  expect((await visitor.open(path)).text).toContain('Channel ops has accepted the test.');
+  const failed = await visitor.submit(`${path}/test`, { csrf, channel: 'broken' });
+  expect(failed.status).toBe(409);
+  expect(failed.text).toContain('Channel broken: the receiver answered with status 500.');
+  const { text } = await visitor.open(path);
+  expect(text).toMatch(/This is a test of the channel broken\..*failed.*This is a test.*sent/s);
 });

@@ -20,6 +20,7 @@ import { addKeyPages } from './license-keys.ts';
 import { addLeasePages } from './license-lease.ts';
 import { addRevokePages } from './license-revoke.ts';
 import { addLicensePages } from './license.ts';
+import { addNotificationPages } from './notifications.ts';
 import { addOverviewPage } from './overview.ts';
 import { pagesOf, type Pages } from './pages.ts';
 import { addSignIn } from './sign-in.ts';
@@ -39,6 +40,7 @@ const AREAS: readonly ((pages: Pages, services: Services) => void)[] = [
   addCustomerPages,
   addAuditPages,
   addHaltPages,
+  addNotificationPages,
   addBotPages,
   addAssessments,
   addAnalyses,

@@ -19,6 +19,7 @@ import { HALTS_PATH } from './halt-banner.ts';
 import type { Child, Html } from './html.ts';
 import { START_PAGE, type Content } from './layout.ts';
 import { installationLink, LICENSES } from './license-parts.ts';
+import { NOTIFICATIONS_PATH } from './notifications.ts';
 import { badge, emptyState, pager, table, time } from './parts.ts';
 import type { Pages, Visit } from './pages.ts';
 
@@ -69,7 +70,10 @@ async function showOverview({ call, query }: Visit): Promise<Content> {
       </section>
       <div class="halves">
         <section>
-          <h2 id="alerts">Newest alerts</h2>
+          <div class="heading">
+            <h2 id="alerts">Newest alerts</h2>
+            <a href="${NOTIFICATIONS_PATH}">Notifications</a>
+          </div>
           ${alerts.items.length === 0 ? html`<p class="note">None.</p>` : alertTable(alerts.items)}
         </section>
         <section>

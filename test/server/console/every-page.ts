@@ -254,6 +254,7 @@ export function pathsOf(filled: Filled): Readonly<Record<string, readonly string
     '/console/tasks/:task_id/trades.csv': [],
     '/console/halts': ['/console/halts'],
     '/console/halt-all': ['/console/halt-all'],
+    '/console/notifications': ['/console/notifications'],
     '/console/audit': ['/console/audit'],
     '/console/audit/verification': ['/console/audit/verification'],
     '/console/account': ['/console/account'],

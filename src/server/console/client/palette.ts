@@ -18,6 +18,7 @@ export function palette(): void {
     { title: 'Tasks', path: '/console/tasks', note: 'Page', key: 't' },
     { title: 'Licenses', path: '/identity/license', note: 'Page', key: 'l' },
     { title: 'Halts', path: '/console/halts', note: 'Page', key: 'h' },
+    { title: 'Notifications', path: '/console/notifications', note: 'Page', key: 'n' },
     { title: 'Audit', path: '/console/audit', note: 'Page', key: 'a' },
     { title: 'Account', path: '/console/account', note: 'Page', key: 'c' },
     { title: 'RTS 6 of all bots', path: '/console/rts6', note: 'Page', key: 'r' },
