@@ -6,6 +6,7 @@ import { parse } from 'yaml';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { verb as serverVerb } from '../../src/cli/verbs/server.ts';
 import { verb as workerVerb } from '../../src/cli/verbs/worker.ts';
+import { readChannelsFile } from '../../src/fleet/notifications/channels-file.ts';
 import { readKnowledgeFile } from '../../src/research/knowledge/knowledge-file.ts';
 import { readClusters } from '../../src/deploy/kubernetes/clusters-file.ts';
 import { resolveSettings } from '../../src/base/resolve-settings.ts';
@@ -394,6 +395,8 @@ describe('the chart', () => {
     });
     const knowledge = readKnowledgeFile(await written('public licensing', 'knowledge.yaml'));
     expect(knowledge).toMatchObject(VALUES['public licensing'].knowledge);
+    const notifications = readChannelsFile(await written('public licensing', 'notifications.yaml'));
+    expect(notifications).toMatchObject(VALUES['public licensing'].notifications);
     expect(podOf('public licensing', 'server').containers[0]!.envFrom).toEqual([
       { secretRef: { name: 'research' } },
     ]);

@@ -31,6 +31,11 @@ export const VALUES = {
     knowledge: {
       instances: [{ name: 'tokyo', url: 'https://tokyo.example', token_env: 'TOKYO_TOKEN' }],
     },
+    notifications: {
+      channels: {
+        operations: { type: 'webhook', url: 'https://hooks.example/', secret_env: 'OPS_SECRET' },
+      },
+    },
     ingress: {
       enabled: true,
       className: 'nginx',

@@ -70,6 +70,10 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace 
 {{ toYaml .Values.knowledge }}
 {{- end -}}
 
+{{- define "service-local.notifications" -}}
+{{ toYaml .Values.notifications }}
+{{- end -}}
+
 {{- define "service-local.clusters" -}}
 {{- $clusters := deepCopy .Values.clusters -}}
 {{- with .Values.deployments -}}
@@ -97,7 +101,7 @@ labels:
   {{- include "service-local.labels" . | nindent 2 }}
 annotations:
   # Pods read the files once, when they start.
-  checksum/files: {{ printf "%s\n---\n%s\n---\n%s" (include "service-local.exchanges" .root) (include "service-local.knowledge" .root) (include "service-local.clusters" .root) | sha256sum }}
+  checksum/files: {{ printf "%s\n---\n%s\n---\n%s\n---\n%s" (include "service-local.exchanges" .root) (include "service-local.knowledge" .root) (include "service-local.notifications" .root) (include "service-local.clusters" .root) | sha256sum }}
   {{- with .values.podAnnotations }}
   {{- toYaml . | nindent 2 }}
   {{- end }}
@@ -175,6 +179,8 @@ securityContext:
   value: /etc/service-local/files/exchanges.yaml
 - name: SERVICE_LOCAL_KNOWLEDGE_FILE
   value: /etc/service-local/files/knowledge.yaml
+- name: SERVICE_LOCAL_NOTIFICATIONS_FILE
+  value: /etc/service-local/files/notifications.yaml
 - name: SERVICE_LOCAL_CLUSTERS_FILE
   value: /etc/service-local/files/clusters.yaml
 {{- if .Values.license.existingSecret }}
