@@ -28,7 +28,13 @@ import { createMetrics } from '../../src/server/metrics.ts';
 import { createLog } from '../../src/base/log.ts';
 import { newLeaseWorld, type LeaseWorld } from '../identity/lease-world.ts';
 import { testKey } from '../lease/issuer.ts';
-import { chatOf, idleTasks, noProduction, NO_FEDERATION } from '../server/idle-tasks.ts';
+import {
+  chatOf,
+  idleTasks,
+  noProduction,
+  notifierOf,
+  NO_FEDERATION,
+} from '../server/idle-tasks.ts';
 import { OPEN_GATE } from '../server/open-gate.ts';
 
 let world: LeaseWorld;
@@ -70,6 +76,7 @@ beforeEach(async () => {
     tasks: idleTasks(identity),
     production: noProduction(identity),
     chat: chatOf(identity),
+    notifier: notifierOf(identity),
     federation: NO_FEDERATION,
     stopping: new AbortController().signal,
     log,

@@ -22,7 +22,13 @@ import { createLog } from '../../src/base/log.ts';
 import { createApp } from '../../src/server/app.ts';
 import { createMetrics } from '../../src/server/metrics.ts';
 import { announceNext, newLeaseWorld, revokeAs, type LeaseWorld } from '../identity/lease-world.ts';
-import { chatOf, idleTasks, noProduction, NO_FEDERATION } from '../server/idle-tasks.ts';
+import {
+  chatOf,
+  idleTasks,
+  noProduction,
+  notifierOf,
+  NO_FEDERATION,
+} from '../server/idle-tasks.ts';
 import { OPEN_GATE } from '../server/open-gate.ts';
 import { DAY, HOUR } from './rig.ts';
 
@@ -71,6 +77,7 @@ beforeEach(async () => {
     tasks,
     production,
     chat: chatOf(identity),
+    notifier: notifierOf(identity),
     federation: NO_FEDERATION,
     stopping,
     origins,
