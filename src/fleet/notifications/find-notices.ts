@@ -42,7 +42,7 @@ export async function findNotices(
 ): Promise<NewDelivery[]> {
   const { read, origin } = context;
   const found: Occurrence[] = [];
-  for (const [condition, same] of Map.groupBy(rules, ({ condition }) => condition)) {
+  for (const [condition, same] of Map.groupBy(rules, (rule) => rule.condition)) {
     found.push(...(await FINDERS[condition](context, same)));
   }
   if (found.length === 0) return [];

@@ -40,8 +40,12 @@ export interface NoticeText {
 /** Formats a notice for people. */
 export function formatNotice({ timestamp, data }: Notice): NoticeText {
   const { summary, rule, details, url } = data;
-  const facts = Object.entries({ time: timestamp, ...(rule !== null && { rule }), ...details });
-  const lines = facts.flatMap(([name, value]) =>
+  const facts: Notice['data']['details'] = {
+    time: timestamp,
+    ...(rule !== null && { rule }),
+    ...details,
+  };
+  const lines = Object.entries(facts).flatMap(([name, value]) =>
     value === null ? [] : [`${name.replaceAll('_', ' ')}: ${printableLine(String(value))}`],
   );
   const subject = printableLine(summary);

@@ -2,7 +2,6 @@
 import { once } from 'node:events';
 import { createServer, type IncomingHttpHeaders, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { text } from 'node:stream/consumers';
 import { SMTPServer } from 'smtp-server';
 import { blocksOf } from '../../docs/documents.ts';
 
@@ -33,7 +32,9 @@ export async function receiveHttp(
   const requests: ReceivedRequest[] = [];
   let onRequest = (): void => {};
   const server = createServer((request, response) => {
-    void text(request).then((body) => {
+    let body = '';
+    request.setEncoding('utf8').on('data', (part: string) => (body += part));
+    request.on('end', () => {
       requests.push({ path: request.url!, headers: request.headers, body });
       onRequest();
       answers(response, requests.length);
@@ -59,9 +60,7 @@ export async function receiveHttp(
   };
 }
 
-const [guide] = blocksOf('docs/how-to/notifications.md').filter(
-  ({ language }) => language === 'js',
-);
+const guide = blocksOf('docs/how-to/notifications.md').find(({ language }) => language === 'js');
 const { isSigned: verify } = (await import(
   /* @vite-ignore */ `data:text/javascript,${encodeURIComponent(guide!.lines.join('\n'))}`
 )) as {
@@ -99,7 +98,9 @@ export async function receiveMail(): Promise<MailReceiver> {
       else done(new Error(`the password ${password} is wrong`));
     },
     onData(stream, _session, done) {
-      void text(stream).then((message) => {
+      let message = '';
+      stream.setEncoding('utf8').on('data', (part: string) => (message += part));
+      stream.on('end', () => {
         messages.push(message);
         done();
       });
