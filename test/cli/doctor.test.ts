@@ -123,7 +123,9 @@ test('--server names the tokens that could issue leases for every installation a
   const nobody = await inProcess(['doctor', '--server'], {
     env: { ...env, SERVICE_LOCAL_TOKEN: '' },
   });
-  expect(nobody.stdout).toMatch(/^fail +database_size, tokens +.*\n +→ .*service-local login/m);
+  expect(nobody.stdout).toMatch(
+    /^fail +database_size, notifications, tokens +.*\n +→ .*service-local login/m,
+  );
   expect(nobody.stdout.match(/service-local login/g)).toHaveLength(1);
   expect(await look(admin, '--offline')).toMatchObject({ code: 2 });
 });
