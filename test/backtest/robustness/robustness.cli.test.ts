@@ -13,6 +13,7 @@ import { watch } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { countPermutations } from '../../../src/backtest/robustness/possible-figures.ts';
 import type { RobustnessDocument } from '../../../src/backtest/robustness/robustness-document.ts';
 import { inProcess } from '../../cli/in-process.ts';
 import { BIN } from '../../cli/service-local.ts';
@@ -164,6 +165,12 @@ test.runIf(isAtLength)('each run with one change is that of the changed bot', as
     explanation: 'Permutation p-value is undefined: no permutations were run.',
   });
   expect(figures.fees_doubled.value).toBe(runs.get('fees × 2'));
+});
+
+test('a bot with models is tested without permutations, and refuses them', () => {
+  expect(countPermutations(false, undefined)).toBe(1000);
+  expect(countPermutations(true, undefined)).toBe(0);
+  expect(() => countPermutations(true, 10)).toThrow('a bot with models cannot be permuted');
 });
 
 test.each([
