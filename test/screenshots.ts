@@ -68,7 +68,9 @@ async function take({ page }: BrowserTest, name: string): Promise<void> {
 }
 
 async function takeReport({ page, ...rest }: BrowserTest): Promise<void> {
-  spawnSync(process.execPath, [cli, 'backtest', bot, '--quiet', '--out', directory]);
+  // The ledger of the developer would change the report.
+  const env = { ...process.env, SERVICE_LOCAL_HOME: join(directory, 'home') };
+  spawnSync(process.execPath, [cli, 'backtest', bot, '--quiet', '--out', directory], { env });
   await page.setViewportSize({ width: 1280, height: 1280 });
   await page.goto(pathToFileURL(join(directory, 'report.html')).href);
   await page.locator('canvas').first().waitFor();

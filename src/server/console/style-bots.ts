@@ -40,7 +40,7 @@ a.button[aria-disabled] { opacity: 0.5; cursor: not-allowed; }
 .desk section { margin-top: 1.75rem; }
 .side :is(th, td) { padding-right: 0.75rem; }
 .side tbody th { min-width: 0; }
-@media (min-width: 68rem) { .desk { grid-template-columns: minmax(0, 2.3fr) minmax(19rem, 1fr); } }
+@media (min-width: 68rem) { .desk { grid-template-columns: minmax(0, 2fr) minmax(19rem, 1fr); } }
 .limits { list-style: none; }
 .limits li { display: grid; grid-template-columns: 1fr auto; gap: 0 0.75rem; padding-block: 0.375rem; font-size: 0.875rem; max-width: none; }
 .limits .use { color: var(--muted); text-align: right; }

@@ -151,7 +151,7 @@ td details form.inline { display: flex; flex-wrap: wrap; gap: 0.375rem; }
 td details input { width: auto; min-height: 1.75rem; padding-block: 0.125rem; }
 td summary { padding: 0; font-weight: 400; white-space: nowrap; }
 .badge:has(+ .badge) { margin-right: 0.625rem; }
-.filter .field:has([type='search']) { flex-basis: 20rem; }
+.filter .field:has([type='search']) { flex-basis: 22rem; }
 
 @media (min-width: 112rem) {
   .top, main { max-width: 112rem; }
@@ -162,6 +162,7 @@ td summary { padding: 0; font-weight: 400; white-space: nowrap; }
   .top nav ul { gap: 0; margin-inline: -0.375rem; }
   .top nav a { padding-inline: 0.375rem; font-size: 0.875rem; }
   th, td { padding-right: 0.875rem; }
+  td:has(> span.id) { min-width: 5rem; }
   .top { column-gap: 0.5rem; }
   .who { gap: 0; }
   .who button { padding-inline: 0.5rem; }
