@@ -268,112 +268,115 @@ test('halts all trading after a restore, and ends login sessions, codes and proo
   expect((await send(place, second.url, 'POST', '/bots/sma/paper/start', SLOW)).status).toBe(202);
 });
 
-test('restores withdrawals made after the backup from an exported audit log', async () => {
-  const place = await newPlace();
-  const first = await serve(place);
-  const machine = await newMachine(ends);
-  await answer(machine(first.url, 'enroll', '--code', place.code, '--json'));
-  const document = tradingDocument('sma', 'SPX', '1d', 1);
-  await send(place, first.url, 'POST', '/bots', { document });
-  await answer(cli(place, ['server', 'backup', '--out', 'backup.sqlite', '--json']));
+test.runIf(isAtLength)(
+  'restores withdrawals made after the backup from an exported audit log',
+  async () => {
+    const place = await newPlace();
+    const first = await serve(place);
+    const machine = await newMachine(ends);
+    await answer(machine(first.url, 'enroll', '--code', place.code, '--json'));
+    const document = tradingDocument('sma', 'SPX', '1d', 1);
+    await send(place, first.url, 'POST', '/bots', { document });
+    await answer(cli(place, ['server', 'backup', '--out', 'backup.sqlite', '--json']));
 
-  const [recovery = ''] = place.ada.recovery_codes;
-  const revoke = ['identity', 'leases', 'revoke', '--deployment', 'tokyo', '--reason', 'unpaid'];
-  const confirmed = ['--confirm', 'tokyo', '--code', recovery, '--json'];
-  await answer(cli(place, [...revoke, ...confirmed], first.url));
-  await answer(cli(place, ['bots', 'halt', 'sma', '--reason', 'a test', '--json'], first.url));
-  const plan = ['identity', 'plans', 'create', '--id', 'new', '--name', 'New', '--json'];
-  await answer(cli(place, plan, first.url));
-  const listed = await cli(
-    place,
-    ['identity', 'audit', 'list', '--after', '0', '--json'],
-    first.url,
-  );
-  await first.stop();
+    const [recovery = ''] = place.ada.recovery_codes;
+    const revoke = ['identity', 'leases', 'revoke', '--deployment', 'tokyo', '--reason', 'unpaid'];
+    const confirmed = ['--confirm', 'tokyo', '--code', recovery, '--json'];
+    await answer(cli(place, [...revoke, ...confirmed], first.url));
+    await answer(cli(place, ['bots', 'halt', 'sma', '--reason', 'a test', '--json'], first.url));
+    const plan = ['identity', 'plans', 'create', '--id', 'new', '--name', 'New', '--json'];
+    await answer(cli(place, plan, first.url));
+    const listed = await cli(
+      place,
+      ['identity', 'audit', 'list', '--after', '0', '--json'],
+      first.url,
+    );
+    await first.stop();
 
-  const audit = join(dirname(place.file), 'audit.json');
-  const { entries } = JSON.parse(listed.stdout) as { readonly entries: AuditEntry[] };
-  const restore = [
-    'server',
-    'restore',
-    'backup.sqlite',
-    '--force',
-    '--audit',
-    'audit.json',
-    '--json',
-  ];
-  const rejection = async (changed: readonly AuditEntry[]): Promise<object> => {
-    await writeFile(audit, JSON.stringify({ entries: changed }));
-    const { code, stdout } = await cli(place, restore);
-    expect(code).toBe(1);
-    const files = await readdir(dirname(place.file));
-    expect(files.sort()).toEqual(['audit.json', 'backup.sqlite', 'server.sqlite']);
-    const database = new Database(place.file, { readonly: true });
-    expect(database.prepare('select hash from audit_head').get()).toEqual({ hash: last.hash });
-    database.close();
-    return (JSON.parse(stdout) as { readonly error: object }).error;
-  };
-  const last = entries.at(-1)!;
-  const gap = entries.filter(({ seq }) => seq !== last.seq - 1);
-  expect(await rejection(gap)).toMatchObject({
-    code: 'audit_tampered',
-    reason: 'missing',
-    message: `audit.json: entry ${last.seq - 1} is missing`,
-  });
-  const forged = entries.map((entry) =>
-    entry.seq === last.seq - 1 ? { ...entry, target: 'deployment:osaka' } : entry,
-  );
-  expect(await rejection(forged)).toMatchObject({
-    reason: 'altered',
-    message: `audit.json: entry ${last.seq - 1} has been altered`,
-  });
-  expect(await rejection(entries.map((entry) => ({ ...entry, hash: last.hash })))).toMatchObject({
-    reason: 'other_log',
-  });
+    const audit = join(dirname(place.file), 'audit.json');
+    const { entries } = JSON.parse(listed.stdout) as { readonly entries: AuditEntry[] };
+    const restore = [
+      'server',
+      'restore',
+      'backup.sqlite',
+      '--force',
+      '--audit',
+      'audit.json',
+      '--json',
+    ];
+    const rejection = async (changed: readonly AuditEntry[]): Promise<object> => {
+      await writeFile(audit, JSON.stringify({ entries: changed }));
+      const { code, stdout } = await cli(place, restore);
+      expect(code).toBe(1);
+      const files = await readdir(dirname(place.file));
+      expect(files.sort()).toEqual(['audit.json', 'backup.sqlite', 'server.sqlite']);
+      const database = new Database(place.file, { readonly: true });
+      expect(database.prepare('select hash from audit_head').get()).toEqual({ hash: last.hash });
+      database.close();
+      return (JSON.parse(stdout) as { readonly error: object }).error;
+    };
+    const last = entries.at(-1)!;
+    const gap = entries.filter(({ seq }) => seq !== last.seq - 1);
+    expect(await rejection(gap)).toMatchObject({
+      code: 'audit_tampered',
+      reason: 'missing',
+      message: `audit.json: entry ${last.seq - 1} is missing`,
+    });
+    const forged = entries.map((entry) =>
+      entry.seq === last.seq - 1 ? { ...entry, target: 'deployment:osaka' } : entry,
+    );
+    expect(await rejection(forged)).toMatchObject({
+      reason: 'altered',
+      message: `audit.json: entry ${last.seq - 1} has been altered`,
+    });
+    expect(await rejection(entries.map((entry) => ({ ...entry, hash: last.hash })))).toMatchObject({
+      reason: 'other_log',
+    });
 
-  const backupHead = await answer<Restored>(
-    cli(place, ['server', 'restore', 'backup.sqlite', '--force', '--json']),
-  ).then(({ backup_head }) => backup_head);
-  await writeFile(
-    audit,
-    JSON.stringify({ entries: entries.filter(({ seq }) => seq <= backupHead.seq) }),
-  );
-  expect(await answer(cli(place, restore))).toMatchObject({
-    imported_head: null,
-    warnings: [expect.stringMatching(/^the audit log has no entry after the backup/)],
-  });
+    const backupHead = await answer<Restored>(
+      cli(place, ['server', 'restore', 'backup.sqlite', '--force', '--json']),
+    ).then(({ backup_head }) => backup_head);
+    await writeFile(
+      audit,
+      JSON.stringify({ entries: entries.filter(({ seq }) => seq <= backupHead.seq) }),
+    );
+    expect(await answer(cli(place, restore))).toMatchObject({
+      imported_head: null,
+      warnings: [expect.stringMatching(/^the audit log has no entry after the backup/)],
+    });
 
-  await writeFile(audit, listed.stdout);
-  const { stdout: shown } = await cli(place, restore.slice(0, -1));
-  expect(shown).toMatch(/codes of authenticator apps work again after a minute/);
-  expect(shown).toMatch(/used a recovery code after the backup have none left/);
-  const restored = await answer<Restored>(cli(place, restore));
-  const { seq, hash, recorded_at } = last;
-  expect(restored).toMatchObject({
-    applied: {
-      'admin.identity.license.revoke': 1,
-      'admin.identity.administrator.step_up': 1,
-    },
-    not_applied: { 'admin.identity.plan.create': 1 },
-    imported_entries: 4,
-    imported_head: { seq, hash, recorded_at },
-    warnings: [],
-  });
+    await writeFile(audit, listed.stdout);
+    const { stdout: shown } = await cli(place, restore.slice(0, -1));
+    expect(shown).toMatch(/codes of authenticator apps work again after a minute/);
+    expect(shown).toMatch(/used a recovery code after the backup have none left/);
+    const restored = await answer<Restored>(cli(place, restore));
+    const { seq, hash, recorded_at } = last;
+    expect(restored).toMatchObject({
+      applied: {
+        'admin.identity.license.revoke': 1,
+        'admin.identity.administrator.step_up': 1,
+      },
+      not_applied: { 'admin.identity.plan.create': 1 },
+      imported_entries: 4,
+      imported_head: { seq, hash, recorded_at },
+      warnings: [],
+    });
 
-  const second = await serve(place);
-  const denied = await machine(second.url, 'renew', '--now');
-  expect(denied).toMatchObject({
-    code: 4,
-    stderr: expect.stringContaining('the license of the installation tokyo is revoked'),
-  });
-  await answer(cli(place, ['bots', 'resume-all', '--reason', 'a test', '--json'], second.url));
-  expect(await send(place, second.url, 'POST', '/bots/sma/paper/start', SLOW)).toMatchObject({
-    status: 409,
-    body: { reason: 'halted' },
-  });
-  const verified = ['identity', 'audit', 'verify', '--head', `${last.seq}:${last.hash}`];
-  expect(await cli(place, verified, second.url)).toMatchObject({ code: 0 });
-});
+    const second = await serve(place);
+    const denied = await machine(second.url, 'renew', '--now');
+    expect(denied).toMatchObject({
+      code: 4,
+      stderr: expect.stringContaining('the license of the installation tokyo is revoked'),
+    });
+    await answer(cli(place, ['bots', 'resume-all', '--reason', 'a test', '--json'], second.url));
+    expect(await send(place, second.url, 'POST', '/bots/sma/paper/start', SLOW)).toMatchObject({
+      status: 409,
+      body: { reason: 'halted' },
+    });
+    const verified = ['identity', 'audit', 'verify', '--head', `${last.seq}:${last.hash}`];
+    expect(await cli(place, verified, second.url)).toMatchObject({ code: 0 });
+  },
+);
 
 test.runIf(isAtLength)(
   'reports a keyset older than that of the machines, and restores a published one',
