@@ -10,7 +10,7 @@ export const STYLE_OF_ASSESSMENT = `
 .answers .field + .field { margin-top: 0.75rem; }
 .answers .group > * + * { margin-top: 0.75rem; }
 .answers .pair { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 14rem), 1fr)); gap: 0.75rem 1rem; }
-.answers .pair.two { grid-template-columns: minmax(0, 3fr) minmax(8.5rem, 2fr); }
+.answers .pair.two { grid-template-columns: minmax(0, 3fr) minmax(10rem, 2fr); }
 .answers .paragraph { display: grid; grid-template-columns: 13rem minmax(0, 1fr); gap: 0.75rem 1rem; }
 .answers .paragraph select { width: 100%; min-width: 0; }
 .answers :is(.pair, .paragraph) .field { margin: 0; min-width: 0; }
