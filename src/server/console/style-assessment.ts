@@ -39,14 +39,19 @@ export const STYLE_OF_ASSESSMENT = `
   @page rts6 {
     @top-left { content: 'RTS 6 self-assessment'; font: 8pt sans-serif; }
   }
-  :root, :root[data-theme] { color-scheme: light; }
+  @page rts6-wide {
+    size: A4 landscape;
+    @top-left { content: 'RTS 6 self-assessment of all bots'; font: 8pt sans-serif; }
+  }
+  :root, :root[data-theme] { color-scheme: light; font-size: 9pt; }
   main:has(.assessment) { page: rts6; }
+  main:has(.firm) { page: rts6-wide; }
   main { max-width: none; padding: 0; }
   body { font-size: 9pt; }
   .screen, .tabs, .parts, .pager, .actions, .offline, .halted, dialog, .toasts { display: none !important; }
   .scroll { overflow: visible; }
   table { font-size: 8pt; }
-  th, td { padding: 0.1875rem 0.5rem 0.1875rem 0; overflow-wrap: anywhere; }
+  th, td { padding: 0.1875rem 0.5rem 0.1875rem 0; overflow-wrap: break-word; }
   thead { display: table-header-group; }
   thead th, .number, time, .badge, .sub, td code { white-space: normal; }
   tbody th, .details { min-width: 0; }
