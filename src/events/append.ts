@@ -1,9 +1,9 @@
 import type { ChainHead } from '../base/hash-chain.ts';
 import { randomUUID } from 'node:crypto';
 import { sql, type DialectAdapter } from 'kysely';
-import { prepareBatchQuery } from '../storage/prepare-batch-query.ts';
 import { prepareChange } from '../storage/prepare-query.ts';
-import { prepareInsert, prepareRowsQuery, type ColumnType } from '../storage/prepare-rows-query.ts';
+import { isPostgres, prepareInsert, prepareRowsQuery } from '../storage/prepare-rows-query.ts';
+import { prepareSharedInsert, shareQuery } from '../storage/share-query.ts';
 import type { BotEventsTable, Db } from '../storage/tables.ts';
 import {
   CLOCK_SET_BACK,
@@ -74,7 +74,8 @@ async function append(
   }
   const { rows, head } = added;
   const { packing = { bases: new Map() } } = before;
-  await insertRows(tx, await packSome(rows, packing));
+  const unpacked = await packSome(rows, packing);
+  if (unpacked.length > 0) await insertRows(tx, unpacked);
   heads.set(bot_id, { ...head, packing });
   notifyOfClock(rows);
   if (isSnapshotDue(before, head)) await takeSnapshot(tx, bot_id);
@@ -222,7 +223,9 @@ async function moveHead(
 ): Promise<boolean> {
   const { archived_seq } = before;
   const place = { bot_id, before_seq: before.seq, before_hash: before.hash, archived_seq };
-  return (await updateHead(tx, { ...place, seq, hash })) > 0;
+  const move = { ...place, seq, hash };
+  if (isPostgres(tx)) return (await moveHeads(tx, move)).has(bot_id);
+  return (await updateHead(tx, move)) > 0;
 }
 
 interface HeadMove extends ChainHead {
@@ -248,6 +251,38 @@ const updateHead = prepareChange((db, { bot_id, seq, hash, ...before }: HeadMove
       '=',
       before.archived_seq,
     ),
+);
+
+const moveEach = prepareRowsQuery<HeadMove, Pick<BotEventsTable, 'bot_id'>>(
+  {
+    bot_id: 'text',
+    seq: 'bigint',
+    hash: 'text',
+    before_seq: 'bigint',
+    before_hash: 'text',
+    archived_seq: 'bigint',
+  },
+  (db, moves) =>
+    db
+      .updateTable('bots')
+      .from(moves.as('move'))
+      .set((of) => ({ event_seq: of.ref('move.seq'), event_hash: of.ref('move.hash') }))
+      .whereRef('bots.bot_id', '=', 'move.bot_id')
+      .whereRef('event_seq', '=', 'move.before_seq')
+      .whereRef('event_hash', '=', 'move.before_hash')
+      .whereRef('move.archived_seq', '=', (of) =>
+        of.fn.coalesce(
+          of.selectFrom('bot_event_heads').select('seq').whereRef('bot_id', '=', 'move.bot_id'),
+          sql<number>`0`,
+        ),
+      )
+      .returning('bots.bot_id'),
+);
+
+/** Moves the heads of different logs in one statement. @returns bots whose heads have moved. */
+const moveHeads = shareQuery(
+  async (tx, moves: readonly HeadMove[]) =>
+    new Set((await moveEach(tx, moves)).map(({ bot_id }) => bot_id)),
 );
 
 const updateHeads = prepareRowsQuery<ChainHead & Pick<BotEventsTable, 'bot_id'>>(
@@ -285,7 +320,7 @@ function eventIdsAt(now: number): () => string {
   return () => start + randomUUID().slice(start.length);
 }
 
-const COLUMN_TYPES = {
+const COLUMNS = {
   bot_id: 'text',
   seq: 'bigint',
   event_id: 'text',
@@ -298,26 +333,8 @@ const COLUMN_TYPES = {
   payload: 'text',
   prev_hash: 'text',
   hash: 'text',
-} as const satisfies Readonly<Record<keyof BotEventsTable, ColumnType>>;
+} as const;
 
-const insertMany = prepareInsert('bot_events', COLUMN_TYPES);
+const insertMany = prepareInsert('bot_events', COLUMNS);
 
-const COLUMNS = Object.keys(COLUMN_TYPES) as (keyof BotEventsTable)[];
-
-const insertValues = prepareBatchQuery(COLUMNS.length, (db, rows) =>
-  db
-    .insertInto('bot_events')
-    .values(
-      rows.map(
-        (row) =>
-          Object.fromEntries(COLUMNS.map((name, i) => [name, row[i]])) as unknown as BotEventsTable,
-      ),
-    ),
-);
-
-export async function insertRows(tx: Db, rows: readonly BotEventsTable[]): Promise<void> {
-  await insertValues(
-    tx,
-    rows.map((row) => COLUMNS.map((name) => row[name])),
-  );
-}
+export const insertRows = prepareSharedInsert('bot_events', COLUMNS);

@@ -1,8 +1,8 @@
 import { hash as digest } from 'node:crypto';
 import { sql } from 'kysely';
 import { lockNumbers } from '../storage/lock-writes.ts';
-import { prepareBatchQuery } from '../storage/prepare-batch-query.ts';
 import { prepareQuery } from '../storage/prepare-query.ts';
+import { prepareSharedInsert } from '../storage/share-query.ts';
 import type { BotEventsTable, Db } from '../storage/tables.ts';
 import type { NewEvent } from './event.ts';
 import { BARS, pack, STATE, unpack, type PackedBar, type PackedContext } from './packed-bars.ts';
@@ -49,17 +49,21 @@ export async function storePackedBars(
     packing.bot_no ??= await numberOf(tx, rows[0]!.bot_id);
     const { bot_no } = packing;
     const keys = new Map(packed.map(({ bars }) => [bars, digestOf(bars)]));
-    await insertBars(
-      tx,
-      [...keys].map(([bars, key]) => [key, bars]),
-    );
-    await insertPacked(
-      tx,
-      packed.map((row) => {
-        const place = [row.seq, row.recorded_at, bot_no, row.base];
-        return [...place, keys.get(row.bars), Buffer.from(row.hash, 'hex'), row.state];
-      }),
-    );
+    await Promise.all([
+      insertBars(
+        tx,
+        [...keys].map(([payload, digest]) => ({ digest, payload })),
+      ),
+      insertPacked(
+        tx,
+        packed.map(({ bars, hash, ...row }) => ({
+          ...row,
+          bot_no,
+          bars: keys.get(bars)!,
+          hash: Buffer.from(hash, 'hex'),
+        })),
+      ),
+    ]);
   }
   return whole;
 }
@@ -134,24 +138,21 @@ function digestOf(bars: string): Buffer {
   return digest('sha256', bars, 'buffer').subarray(0, 16);
 }
 
-const insertBars = prepareBatchQuery(2, (db, rows) =>
-  db
-    .insertInto('stored_bars')
-    .values(
-      rows.map(([key, payload]) => ({ digest: key as Uint8Array, payload: payload as string })),
-    )
-    .onConflict((of) => of.doNothing()),
+const insertBars = prepareSharedInsert(
+  'stored_bars',
+  { digest: 'bytea', payload: 'text' },
+  (insert) => insert.onConflict((of) => of.doNothing()),
 );
 
-const COLUMNS = ['seq', 'recorded_at', 'bot_no', 'base', 'bars', 'hash', 'state'] as const;
-
-const insertPacked = prepareBatchQuery(COLUMNS.length, (db, rows) =>
-  db
-    .insertInto('packed_bars')
-    .values(
-      rows.map((row) => Object.fromEntries(COLUMNS.map((name, i) => [name, row[i]])) as never),
-    ),
-);
+const insertPacked = prepareSharedInsert('packed_bars', {
+  seq: 'bigint',
+  recorded_at: 'bigint',
+  bot_no: 'integer',
+  base: 'integer',
+  bars: 'bytea',
+  hash: 'bytea',
+  state: 'text',
+});
 
 interface PackedRange {
   readonly bot_id: string;

@@ -10,7 +10,7 @@ import { prepareBatchQuery } from './prepare-batch-query.ts';
 import { prepareQuery } from './prepare-query.ts';
 import type { Db, Tables } from './tables.ts';
 
-export type ColumnType = 'text' | 'bigint';
+export type ColumnType = 'text' | 'bigint' | 'integer' | 'bytea';
 
 /**
  * Prepares a query over many rows, such as an insert. PostgreSQL gets them in one statement, with an

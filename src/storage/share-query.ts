@@ -1,7 +1,7 @@
 import { sql, type SelectQueryBuilder } from 'kysely';
 import { prepareQuery } from './prepare-query.ts';
-import { isPostgres } from './prepare-rows-query.ts';
-import type { Db } from './tables.ts';
+import { isPostgres, prepareInsert } from './prepare-rows-query.ts';
+import type { Db, Tables } from './tables.ts';
 
 interface Shared<Item, Result> {
   readonly items: Item[];
@@ -65,4 +65,14 @@ export function prepareSharedRead<Column extends string, Row extends Record<Colu
   });
   return async (db, key) =>
     isPostgres(db) ? (await readAll(db, key)).get(key) : (await selectOne(db, { key }))[0];
+}
+
+/** Prepares an insert as `prepareInsert` does, in which concurrent calls share. */
+export function prepareSharedInsert<Table extends keyof Tables>(
+  ...insert: Parameters<typeof prepareInsert<Table>>
+): (db: Db, rows: readonly Tables[Table][]) => Promise<unknown> {
+  const insertRows = prepareInsert<Table>(...insert);
+  return shareQuery((db, lists: readonly (readonly Tables[Table][])[]) =>
+    insertRows(db, lists.flat()),
+  );
 }

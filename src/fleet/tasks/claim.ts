@@ -1,4 +1,4 @@
-import { prepareQuery } from '../../storage/prepare-query.ts';
+import { prepareSharedRead } from '../../storage/share-query.ts';
 import type { Db, TasksTable } from '../../storage/tables.ts';
 
 /** A task that a worker has claimed. */
@@ -34,7 +34,7 @@ export async function isHeld(
   { task_id, worker_id, attempts }: Pick<Claim, 'task_id' | 'worker_id' | 'attempts'>,
   heartbeat_at?: number,
 ): Promise<boolean> {
-  const [row] = await selectHolder(tx, { task_id });
+  const row = await selectHolder(tx, task_id);
   return (
     row?.worker_id === worker_id &&
     row.attempts === attempts &&
@@ -42,9 +42,6 @@ export async function isHeld(
   );
 }
 
-const selectHolder = prepareQuery((db, { task_id }: { readonly task_id: string }) =>
-  db
-    .selectFrom('tasks')
-    .select(['worker_id', 'attempts', 'heartbeat_at'])
-    .where('task_id', '=', task_id),
+const selectHolder = prepareSharedRead('tasks.task_id', (db) =>
+  db.selectFrom('tasks').select(['task_id', 'worker_id', 'attempts', 'heartbeat_at']),
 );

@@ -1,5 +1,8 @@
+import { sql } from 'kysely';
 import { ServiceError } from '../../base/errors.ts';
 import { prepareQuery } from '../../storage/prepare-query.ts';
+import { isPostgres } from '../../storage/prepare-rows-query.ts';
+import { shareQuery } from '../../storage/share-query.ts';
 import type { Db, HaltsTable } from '../../storage/tables.ts';
 
 export type KnownHalt = Readonly<Pick<HaltsTable, (typeof HALT)[number]>>;
@@ -11,7 +14,11 @@ const HALT = ['halt_id', 'scope', 'reason', 'requested_by', 'requested_at'] as c
  * stays valid until the write is committed.
  */
 export async function findHaltInForce(tx: Db, bot_id: string): Promise<KnownHalt | undefined> {
-  const [halt] = await selectHalt(tx, { bot_id });
+  if (!isPostgres(tx)) return (await selectHalt(tx, { bot_id }))[0];
+  const halts = await selectHalts(tx, bot_id);
+  const found = halts.find((one) => one.bot_id === null || one.bot_id === bot_id);
+  if (found === undefined) return undefined;
+  const { bot_id: _bot, ...halt } = found;
   return halt;
 }
 
@@ -24,6 +31,19 @@ const selectHalt = prepareQuery((db, { bot_id }: { readonly bot_id: string }) =>
     .orderBy('scope')
     .limit(1),
 );
+
+const selectHaltsOf = prepareQuery((db, { bot_ids }: { readonly bot_ids: readonly string[] }) =>
+  db
+    .selectFrom('halts')
+    .select([...HALT, 'bot_id'])
+    .where('lifted_at', 'is', null)
+    .where((is) =>
+      is.or([sql<boolean>`bot_id = any(cast(${bot_ids} as text[]))`, is('bot_id', 'is', null)]),
+    )
+    .orderBy('scope'),
+);
+
+const selectHalts = shareQuery((db, bot_ids: readonly string[]) => selectHaltsOf(db, { bot_ids }));
 
 /** Finds the halt that ended a deployment, if a halt did. */
 export async function findEndingHalt(

@@ -2,7 +2,8 @@ import type { ChainHead } from '../../base/hash-chain.ts';
 import { sql } from 'kysely';
 import { appendSessionEvents } from '../../events/append.ts';
 import { sharedBars } from '../../events/packed-bar-rows.ts';
-import { prepareQuery } from '../../storage/prepare-query.ts';
+import { prepareRowsQuery } from '../../storage/prepare-rows-query.ts';
+import { prepareSharedRead, shareQuery } from '../../storage/share-query.ts';
 import type { Db, TradingSessionsTable, TasksTable } from '../../storage/tables.ts';
 import type { WriteOptions } from '../../storage/write-queue.ts';
 import { closeSession, type SessionState, type WorkingOrder } from '../../events/session-state.ts';
@@ -73,15 +74,20 @@ export async function recordBatch(
   batch: TaskBatch,
 ): Promise<boolean> {
   const { task_id, bot_id } = claim;
-  if (!(await isHeld(tx, claim))) return false;
-  if ((await findHaltInForce(tx, bot_id)) !== undefined) return false;
+  const [isOurs, halt, before] = await Promise.all([
+    isHeld(tx, claim),
+    findHaltInForce(tx, bot_id),
+    readSession(tx, task_id),
+  ]);
+  if (!isOurs || halt !== undefined) return false;
   const { number, steps, total } = batch;
-  const before = await readSession(tx, task_id);
   if (number <= before.batches) return true;
   if (number > before.batches + 1) throw new RangeError(`batch ${number} of ${task_id} is early`);
-  await writeBatch(tx, claim, now, before, batch);
+  await Promise.all([
+    updateTask(tx, { task_id, progress_done: steps, progress_total: total, heartbeat_at: now }),
+    writeBatch(tx, claim, now, before, batch),
+  ]);
   if (batch.made_at !== undefined) taskNotices.recorded(Math.max(0, now - batch.made_at));
-  await updateTask(tx, { task_id, steps, total, now });
   return true;
 }
 
@@ -159,16 +165,15 @@ export type RecordedSession = Readonly<
 
 /** Reads a session as of its last batch. */
 export async function readSession(db: Db, task_id: string): Promise<RecordedSession> {
-  const [session] = await selectSession(db, { task_id });
+  const session = await selectSession(db, task_id);
   if (session === undefined) throw new RangeError(`${task_id} is no session`);
   return session;
 }
 
-const selectSession = prepareQuery((db, { task_id }: { readonly task_id: string }) =>
+const selectSession = prepareSharedRead('trading_sessions.task_id', (db) =>
   db
     .selectFrom('trading_sessions')
-    .select(['first_seq', 'batches', 'steps', 'state', 'stop_requested_at'])
-    .where('task_id', '=', task_id),
+    .select(['task_id', 'first_seq', 'batches', 'steps', 'state', 'stop_requested_at']),
 );
 
 /** @returns number of consecutive failures of the session. */
@@ -187,25 +192,43 @@ type Recorded = Pick<
   'task_id' | 'batches' | 'steps' | 'state' | 'recorded_at'
 >;
 
-const updateSession = prepareQuery((db, { task_id, ...columns }: Recorded) =>
-  db
-    .updateTable('trading_sessions')
-    .set({ ...columns, failures: 0 })
-    .where('task_id', '=', task_id),
+const updateSession = shareQuery(
+  prepareRowsQuery<Recorded>(
+    { task_id: 'text', batches: 'bigint', steps: 'bigint', state: 'text', recorded_at: 'bigint' },
+    (db, sessions) =>
+      db
+        .updateTable('trading_sessions')
+        .from(sessions.as('recorded'))
+        .set((of) => ({
+          batches: of.ref('recorded.batches'),
+          steps: of.ref('recorded.steps'),
+          state: of.ref('recorded.state'),
+          recorded_at: of.ref('recorded.recorded_at'),
+          failures: 0,
+        }))
+        .whereRef('trading_sessions.task_id', '=', 'recorded.task_id'),
+  ),
 );
 
-interface TaskProgress {
-  readonly task_id: string;
-  readonly steps: number;
-  readonly total: number | null;
-  readonly now: number;
-}
+type TaskProgress = Pick<
+  TasksTable,
+  'task_id' | 'progress_done' | 'progress_total' | 'heartbeat_at'
+>;
 
-const updateTask = prepareQuery((db, { task_id, steps, total, now }: TaskProgress) =>
-  db
-    .updateTable('tasks')
-    .set({ progress_done: steps, progress_total: total, heartbeat_at: now })
-    .where('task_id', '=', task_id),
+const updateTask = shareQuery(
+  prepareRowsQuery<TaskProgress>(
+    { task_id: 'text', progress_done: 'bigint', progress_total: 'bigint', heartbeat_at: 'bigint' },
+    (db, tasks) =>
+      db
+        .updateTable('tasks')
+        .from(tasks.as('recorded'))
+        .set((of) => ({
+          progress_done: of.ref('recorded.progress_done'),
+          progress_total: of.ref('recorded.progress_total'),
+          heartbeat_at: of.ref('recorded.heartbeat_at'),
+        }))
+        .whereRef('tasks.task_id', '=', 'recorded.task_id'),
+  ),
 );
 
 /**

@@ -1,4 +1,5 @@
 import { msSince, thisMoment, type Moment } from '../../base/elapsed.ts';
+import { prepareSharedRead } from '../../storage/share-query.ts';
 import type { Db } from '../../storage/tables.ts';
 import type { SessionSupervision } from '../../trading/session-supervision.ts';
 import { listOpenPermits, type RunPermit } from './overrides.ts';
@@ -29,12 +30,9 @@ export async function readSupervision(
   task_id: string,
   { thresholds, groups, permits }: InForce,
 ): Promise<SessionSupervision> {
-  const { target, subjects, latches_lifted } = await db
-    .selectFrom('trading_sessions as session')
-    .innerJoin('bot_deployments as deployment', 'deployment.task_id', 'session.task_id')
-    .select(['deployment.target', 'session.subjects', 'session.latches_lifted'])
-    .where('session.task_id', '=', task_id)
-    .executeTakeFirstOrThrow();
+  const session = await selectSession(db, task_id);
+  if (session === undefined) throw new RangeError(`${task_id} is no session`);
+  const { target, subjects, latches_lifted } = session;
   return {
     thresholds: resolveThresholds(
       subjects === null ? null : (JSON.parse(subjects) as Subjects),
@@ -48,6 +46,13 @@ export async function readSupervision(
     latches_lifted,
   };
 }
+
+const selectSession = prepareSharedRead('session.task_id', (db) =>
+  db
+    .selectFrom('trading_sessions as session')
+    .innerJoin('bot_deployments as deployment', 'deployment.task_id', 'session.task_id')
+    .select(['session.task_id', 'deployment.target', 'session.subjects', 'session.latches_lifted']),
+);
 
 const FRESH_MS = 500;
 
