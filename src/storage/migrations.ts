@@ -1024,4 +1024,8 @@ export const MIGRATIONS: readonly Migration[] = [
       )`,
     ],
   },
+  {
+    name: 'traces of searches',
+    statements: [`alter table searches add column traceparent text`],
+  },
 ];

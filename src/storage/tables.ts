@@ -987,6 +987,8 @@ export interface SearchesTable {
   used_at: number;
   /** Number of shards that have ended, deleted ones included. */
   ended_count: number;
+  /** W3C Trace Context of the request that created it; null without tracing. */
+  traceparent: string | null;
 }
 
 /** Parts of the inputs of shards. */

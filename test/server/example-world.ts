@@ -415,7 +415,7 @@ async function addComparedTasks({ services }: TestApp): Promise<void> {
 async function addExampleSearch({ services, now }: TestApp): Promise<void> {
   await services.tasks.storage.write(async (tx) => {
     const search = { search_id: EXAMPLE_SEARCH_ID, digest: 'a'.repeat(64), title: 'sweep' };
-    const times = { created_at: now, used_at: now, ended_count: 0 };
+    const times = { created_at: now, used_at: now, ended_count: 0, traceparent: null };
     await tx
       .insertInto('searches')
       .values({ ...search, package: packageVersion(), created_by: 'administrator:ada', ...times })

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import type { Task } from '../../src/api/tasks.ts';
 import { createLog } from '../../src/base/log.ts';
+import { packageVersion } from '../../src/base/package-version.ts';
 import { resolveSettings } from '../../src/base/resolve-settings.ts';
 import { startServer, type RunningServer } from '../../src/server/server.ts';
 import { openStorage } from '../../src/storage/storage.ts';
@@ -14,6 +15,7 @@ import { addTrader, tradingDocument } from './trader.ts';
 
 const CALLER = { trace: '0af7651916cd43dd8448eb211c80319c', span: 'b7ad6b7169203331' };
 const SECOND = '1af7651916cd43dd8448eb211c80319d';
+const SEARCH = '2af7651916cd43dd8448eb211c80319e';
 
 let catalogueDir: string;
 let database: Awaited<ReturnType<typeof newSqliteTables>>;
@@ -23,7 +25,7 @@ let authorization: string;
 let lines: string[];
 let spans: readonly ReceivedSpan[];
 
-/** Runs a backtest and a paper session in traces of their callers, and stops the server. */
+/** Runs a backtest, a paper session and a shard in traces of their callers, and stops the server. */
 beforeAll(async () => {
   catalogueDir = await mkdtemp(join(tmpdir(), 'service-local-tracing-test-'));
   await fillCatalogue(catalogueDir, 10);
@@ -48,6 +50,7 @@ beforeAll(async () => {
   await send('POST', '/bots', { document: tradingDocument('days', 'SPX', '1d', 5) });
   await succeeds('/bots/days/backtest', {}, CALLER.trace);
   await succeeds('/bots/days/paper/start', { speed: 'max', to: '2000-03-01' }, SECOND);
+  await runShard();
   await server.stop();
   spans = receiver.spans();
 });
@@ -67,7 +70,7 @@ async function send(method: string, path: string, body?: object, trace?: string)
     },
     ...(body && { body: JSON.stringify(body) }),
   });
-  const json: unknown = await answer.json();
+  const json: unknown = answer.status === 204 ? {} : await answer.json();
   expect(answer.status, JSON.stringify(json)).toBeLessThan(300);
   return json as Task;
 }
@@ -76,6 +79,26 @@ async function succeeds(path: string, body: object, trace: string): Promise<void
   const { task_id } = await send('POST', path, body, trace);
   await vi.waitFor(
     async () => expect(await send('GET', `/tasks/${task_id}`)).toMatchObject({ status: 'success' }),
+    { timeout: 20_000, interval: 50 },
+  );
+}
+
+/** The input of its shard is damaged, so that it ends at once. */
+async function runShard(): Promise<void> {
+  const about = { title: 'sweep', package: packageVersion(), has_code: false };
+  const { search_id } = (await send(
+    'POST',
+    '/searches',
+    { ...about, digest: 'a'.repeat(64) },
+    SEARCH,
+  )) as unknown as { readonly search_id: string };
+  const input = 'b'.repeat(64);
+  await send('PUT', `/searches/${search_id}/inputs/${input}/0`, { parts: 1, data: 'AAAA' });
+  const shard = { id: 'c'.repeat(64), input, trials: [{ index: 0, params: {} }] };
+  await send('POST', `/searches/${search_id}/shards`, { received: 0, shards: [shard] });
+  await vi.waitFor(
+    async () =>
+      expect(await send('GET', '/searches')).toMatchObject({ items: [{ failed: 1, running: 0 }] }),
     { timeout: 20_000, interval: 50 },
   );
 }
@@ -109,6 +132,12 @@ it('the orders of a paper session and their fills belong to the trace of its sta
   for (const { parentSpanId } of orders) expect(parentSpanId).toBe(session!.spanId);
   const filled = orders.find(({ attributes }) => attributes['order.outcome'] === 'filled');
   expect(fills.map(({ parentSpanId }) => parentSpanId)).toContain(filled!.spanId);
+});
+
+it('a search and its shards are one trace of the caller', () => {
+  const [request] = inTrace(SEARCH, 'POST /searches');
+  expect(request!.parentSpanId).toBe(CALLER.span);
+  expect(inTrace(SEARCH, 'shard')).toMatchObject([{ parentSpanId: request!.spanId }]);
 });
 
 it('log lines of a request carry the ids of its trace and span', () => {

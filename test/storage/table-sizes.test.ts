@@ -10,7 +10,7 @@ test.each(mainlyOn('sqlite'))('the growth of a large table is measured on %s', a
   const database = await newDatabase(kind);
   const storage = await openStorage(database.location);
   const search = { search_id: 'one', digest: 'd', title: '', package: '1', created_by: 'test' };
-  const times = { created_at: NOW, used_at: NOW, ended_count: 0 };
+  const times = { created_at: NOW, used_at: NOW, ended_count: 0, traceparent: null };
   await storage.write(async (tx) => {
     await tx
       .insertInto('searches')

@@ -3,6 +3,7 @@ import { v7 as uuidv7 } from 'uuid';
 import { ServiceError } from '../../base/errors.ts';
 import { DAY } from '../../base/durations.ts';
 import { packageVersion } from '../../base/package-version.ts';
+import { currentTraceparent } from '../../base/tracing.ts';
 import type { EncodedInput } from '../../backtest/shards/search-input.ts';
 import { requireRoomForParts, requireRoomForSearch } from './search-quotas.ts';
 import type { CodeLimits } from '../../trading/sandbox/hosted-run.ts';
@@ -82,6 +83,7 @@ export async function openSearch(
         package: version,
         created_by: by,
         ended_count: 0,
+        traceparent: currentTraceparent(),
         ...times,
       })
       .execute();

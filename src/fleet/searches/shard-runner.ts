@@ -151,8 +151,8 @@ export class ShardRunner {
       'shard.id': claim.shard_id,
       'shard.attempt': claim.attempts,
     };
-    // A search may last for hours, so each shard is a trace of its own.
-    return inSpan('shard', { kind: 'consumer', parent: null, attributes }, (span) =>
+    const { traceparent: parent } = claim;
+    return inSpan('shard', { kind: 'consumer', parent, attributes }, (span) =>
       this.#runShard(claim, signal, span),
     );
   }

@@ -99,6 +99,8 @@ export interface ShardClaim extends Readonly<
   Pick<SearchShardsTable, 'search_id' | 'shard_id' | 'input_digest' | 'trials' | 'attempts'>
 > {
   readonly worker_id: string;
+  /** Of the request that created the search. */
+  readonly traceparent: string | null;
 }
 
 /** The shards that workers of this version can run. */
@@ -124,6 +126,7 @@ export async function claimShards(
 ): Promise<ShardClaim[]> {
   const found = await selectQueued(tx)
     .select(['search_shards.search_id', 'shard_id', 'input_digest', 'trials', 'attempts'])
+    .select('searches.traceparent')
     .orderBy('search_shards.created_at')
     .orderBy('shard_id')
     .limit(most)
@@ -190,7 +193,7 @@ export async function returnShard(tx: Db, claim: ShardClaim): Promise<void> {
 }
 
 /** A running shard of a worker, without its trials, which are large. */
-export interface RunningShard extends Omit<ShardClaim, 'input_digest' | 'trials'> {
+export interface RunningShard extends Omit<ShardClaim, 'input_digest' | 'trials' | 'traceparent'> {
   readonly heartbeat_at: number;
 }
 
