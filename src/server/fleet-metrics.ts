@@ -1,6 +1,6 @@
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
 import { fleetFigures, type FleetFigures } from '../fleet/tasks/fleet-figures.ts';
-import { watchTasks } from '../fleet/tasks/task-notices.ts';
+import { archiveWaits, watchTasks } from '../fleet/tasks/task-notices.ts';
 import type { Storage } from '../storage/storage.ts';
 import { cachedFigures, type CachedFigures } from './cached-figures.ts';
 import { openStreams } from './open-streams.ts';
@@ -111,7 +111,15 @@ function countOwn(register: Registry): () => void {
       this.set(openStreams.size);
     },
   });
-  register.registerMetric(streams);
+  const waits = new Gauge({
+    name: 'service_local_sessions_waiting_for_archive',
+    help: 'Paper sessions of this process that wait for a file of archived events',
+    registers: [],
+    collect() {
+      this.set(archiveWaits.size);
+    },
+  });
+  for (const one of [streams, waits]) register.registerMetric(one);
   return watchTasks({
     ended: (kind, status) => ended.inc({ kind, status }),
     requeued: (kind, reason) => requeued.inc({ kind, reason }),

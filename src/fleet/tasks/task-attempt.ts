@@ -34,6 +34,7 @@ import type { PaperInput } from './paper.ts';
 import { recordedInputs } from './recorded-inputs.ts';
 import { botWrite, readSession, recordBatch } from './session-record.ts';
 import { storeFile } from './task-files.ts';
+import { archiveWaits } from './task-notices.ts';
 import { inTaskSpan } from './task-spans.ts';
 import type { BacktestInput, TaskService } from './tasks.ts';
 import { countTrials, recordOpening, type TaskTrial, type TrialCounts } from './trial-entries.ts';
@@ -279,7 +280,7 @@ export class TaskAttempts {
       const done = await this.#options.threads.run(
         { ...work, input, recorded },
         {
-          inputs: () => this.#persist(this.#warned(read), gone),
+          inputs: () => this.#persist(this.#noteWaits(task_id, read), gone),
           readSupervision: () => this.#persist(() => this.#readSupervision(task_id)),
           // One after the other, because each batch continues the one before.
           record: bindSpan((batch: TaskBatch) => (written = written.then(() => record(batch)))),
@@ -289,6 +290,7 @@ export class TaskAttempts {
       );
       return done && toTaskDone(done);
     } finally {
+      archiveWaits.delete(task_id);
       spans.close();
     }
   }
@@ -319,16 +321,19 @@ export class TaskAttempts {
     }, HEARTBEAT_EVERY_MS);
   }
 
-  /** Logs once that archived inputs cannot be read. */
-  #warned<T>(read: () => Promise<T>): () => Promise<T> {
-    let isLogged = false;
+  /** Counts a session as waiting while its archived inputs cannot be read, and logs the first error. */
+  #noteWaits<T>(task_id: string, read: () => Promise<T>): () => Promise<T> {
     return async () => {
       try {
-        return await read();
+        const inputs = await read();
+        archiveWaits.delete(task_id);
+        return inputs;
       } catch (error) {
         const isArchive = error instanceof ServiceError && error.reason === 'archive_unreadable';
-        if (isArchive && !isLogged) this.#options.log.error({ err: error, msg: error.message });
-        isLogged ||= isArchive;
+        if (isArchive && !archiveWaits.has(task_id)) {
+          this.#options.log.error({ err: error, msg: error.message });
+          archiveWaits.add(task_id);
+        }
         throw error;
       }
     };

@@ -11,6 +11,9 @@ export interface TaskListener {
   recorded(ms: number): void;
 }
 
+/** Paper sessions of this process that wait for files of archived events, by task. */
+export const archiveWaits = new Set<string>();
+
 const listeners = new Set<TaskListener>();
 
 /** @returns a function that removes the listener. */

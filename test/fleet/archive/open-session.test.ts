@@ -15,6 +15,7 @@ import { recordedInputs } from '../../../src/fleet/tasks/recorded-inputs.ts';
 import { appendSession, readSession } from '../../../src/fleet/tasks/session-record.ts';
 import { readSessionChart } from '../../../src/fleet/tasks/session-chart.ts';
 import { startTaskRunner, type TaskRunner } from '../../../src/fleet/tasks/task-runner.ts';
+import { archiveWaits } from '../../../src/fleet/tasks/task-notices.ts';
 import { getResult, getTask, type TaskService } from '../../../src/fleet/tasks/tasks.ts';
 import { barsFromRows } from '../../../src/market/bars.ts';
 import { archiveEvents, restoreEvents } from '../../../src/server/event-archives.ts';
@@ -162,8 +163,10 @@ describe.each(mainlyOn('sqlite'))(
           status: 'running',
           error: null,
         });
+        expect([...archiveWaits]).toEqual([task_id]);
         await rename(away, archive.directory);
         await resultOf(task_id);
+        expect(archiveWaits.size).toBe(0);
         expect(log.filter((line) => line.includes('is missing'))).toHaveLength(1);
       },
     );
@@ -182,6 +185,9 @@ describe.each(mainlyOn('sqlite'))(
             expect(await getTask(storage.read, task_id)).toMatchObject({ status: 'failed' }),
           { timeout: 20_000 },
         );
+        const { error } = await getTask(storage.read, task_id);
+        expect(error).toContain('the session cannot resume: the catalogue');
+        expect(error).toContain('--catalogue-dir');
         await rename(`${catalogueDir}-away`, catalogueDir);
         const { first_seq } = await readSession(storage.read, task_id);
         const bars = await readEvents(storage.read, bot_id, {

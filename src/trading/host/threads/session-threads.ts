@@ -2,6 +2,7 @@ import { availableParallelism } from 'node:os';
 import { MessageChannel, MessagePort, Worker } from 'node:worker_threads';
 import { endThread } from '../../../base/end-thread.ts';
 import { toErrorData } from '../../../base/error-data.ts';
+import { ServiceError } from '../../../base/errors.ts';
 import { THREAD_ENV } from '../../../base/thread-env.ts';
 import { TaskFailure, ThreadDied } from '../../../base/thread-failures.ts';
 import type { LiveMarkets } from '../../live-markets.ts';
@@ -66,7 +67,10 @@ export class SessionThreads<Done> {
     const { promise, resolve, reject } = Promise.withResolvers<Done | undefined>();
     const calls: WorkerCalls = {
       ...store,
-      load: (options) => this.#shelf.load(options, work.runId),
+      load: (options) =>
+        this.#shelf.load(options, work.runId).catch((error: unknown) => {
+          throw work.recorded.batches > 0 ? cannotResume(error) : error;
+        }),
       live: async (source) => this.#live.open(source),
     };
     const answerCall = async ({ id, name, argument }: Call): Promise<void> => {
@@ -143,4 +147,14 @@ export class SessionThreads<Done> {
     this.#threads.add(thread);
     return thread;
   }
+}
+
+/** Names the remedy if a session has traded on bars that this process does not have. */
+function cannotResume(error: unknown): unknown {
+  if (!(error instanceof ServiceError) || error.code !== 'file_not_found') return error;
+  return new ServiceError(error.code, `the session cannot resume: ${error.message}`, {
+    remedy:
+      'Give each worker the catalogue with which the session began (--catalogue-dir), and start another session: this one has failed.',
+    cause: error,
+  });
 }
