@@ -1028,4 +1028,15 @@ export const MIGRATIONS: readonly Migration[] = [
     name: 'traces of searches',
     statements: [`alter table searches add column traceparent text`],
   },
+  {
+    name: 'halted deployments without foreign keys',
+    statements: [
+      // A halt of all bots would check them for each row. The rows are read in the same transaction.
+      {
+        postgres: `alter table halted_deployments
+          drop constraint halted_deployments_halt_id_fkey,
+          drop constraint halted_deployments_deployment_id_fkey`,
+      },
+    ],
+  },
 ];

@@ -15,6 +15,7 @@ export interface HaltedOrder {
 /** The sessions that one write of a halt ended. */
 export interface Ended {
   readonly task_ids: readonly string[];
+  readonly deployment_ids: readonly string[];
   /** Position of the last session; undefined when none was left. */
   readonly last: Place | undefined;
 }
@@ -32,7 +33,7 @@ export async function endPaperSessions(
   limit: number,
 ): Promise<Ended> {
   const { halt_id } = halt;
-  if (!(await isInForce(tx, halt_id))) return { task_ids: [], last: undefined };
+  if (!(await isInForce(tx, halt_id))) return NONE;
   const deployments = await selectSessions(tx, halt, after)
     .innerJoin('tasks', 'tasks.task_id', 'deployment.task_id')
     .leftJoin('trading_sessions as session', 'session.task_id', 'deployment.task_id')
@@ -43,7 +44,7 @@ export async function endPaperSessions(
     .limit(limit)
     .execute();
   const last = deployments.at(-1);
-  if (last === undefined) return { task_ids: [], last };
+  if (last === undefined) return NONE;
 
   const { scope, reason, requested_by: by } = halt;
   const why = { halt_id, scope, reason, by };
@@ -76,8 +77,14 @@ export async function endPaperSessions(
       return { halt_id, deployment_id, orders: text, first_seq: first, last_seq: seq };
     }),
   );
-  return { task_ids: deployments.map(({ task_id }) => task_id), last };
+  return {
+    task_ids: deployments.map(({ task_id }) => task_id),
+    deployment_ids: deployments.map(({ deployment_id }) => deployment_id),
+    last,
+  };
 }
+
+const NONE: Ended = { task_ids: [], deployment_ids: [], last: undefined };
 
 async function isInForce(tx: Db, halt_id: string): Promise<boolean> {
   const halt = await tx

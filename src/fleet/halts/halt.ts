@@ -13,7 +13,8 @@ import { findFirstSession, START } from './active-sessions.ts';
 import { endPaperSessions } from './end-sessions.ts';
 import { findInForce, type Halt, type HaltService } from './halts.ts';
 import { endUnbegunDeployments, findFirstDeployment } from './halt-production.ts';
-import { verifyHalt, type Verification } from './verify-halt.ts';
+import type { VerifiedDeployment } from './verified-deployment.ts';
+import { verifyDeployments, verifyHalt, type Verification } from './verify-halt.ts';
 
 export interface HaltReport extends Verification {
   readonly halt: Halt;
@@ -68,8 +69,9 @@ async function halt(
   // The controllers of production deployments in this process act at once.
   service.wake();
   const ms = READ_BACK_AFTER_MS - latched_ms;
+  const early = new EarlyVerification(service, latched);
   const ending = Promise.all([
-    endSessions(service, latched),
+    endSessions(service, latched, early),
     endDeployments(service, latched, ms),
   ]).catch((error: unknown) => {
     service.log.warn({
@@ -79,8 +81,35 @@ async function halt(
   });
   await within(ms, ending);
   const rest = ANSWER_AFTER_MS - sinceBegin();
-  const verification = (await within(rest, readBack(service, latched))) ?? NOT_READ;
+  const verification = (await within(rest, readBack(service, latched, early))) ?? NOT_READ;
   return { halt: latched, ...verification, latched_ms, verified_ms: sinceBegin() };
+}
+
+/**
+ * Verifies sessions while others are ended, which PostgreSQL does at the same time. On SQLite, that would
+ * delay the end of the others.
+ */
+class EarlyVerification {
+  readonly #service: HaltService;
+  readonly #latched: Halt;
+  readonly #parts: Promise<readonly VerifiedDeployment[]>[] = [];
+
+  constructor(service: HaltService, latched: Halt) {
+    this.#service = service;
+    this.#latched = latched;
+  }
+
+  begin(deployment_ids: readonly string[]): void {
+    const { storage } = this.#service;
+    if (storage.kind === 'sqlite') return;
+    const part = verifyDeployments(storage.read, this.#latched, deployment_ids);
+    // Deployments that cannot be read now are verified at the end.
+    this.#parts.push(part.catch(() => []));
+  }
+
+  async results(): Promise<readonly VerifiedDeployment[]> {
+    return (await Promise.all(this.#parts)).flat();
+  }
 }
 
 /** Records the halt, after which no session can start or record events. */
@@ -173,14 +202,22 @@ async function alertOfAll(tx: Db, now: number, halt_id: string, reason: string):
  * Ends all sessions that can be ended. Sessions that cannot are skipped and tried once more after all
  * others; reading back reports them.
  */
-async function endSessions(service: HaltService, latched: Halt): Promise<void> {
-  if (await endInOrder(service, latched)) return;
+async function endSessions(
+  service: HaltService,
+  latched: Halt,
+  early: EarlyVerification,
+): Promise<void> {
+  if (await endInOrder(service, latched, early)) return;
   await wait(RETRY_EVERY_MS);
-  await endInOrder(service, latched);
+  await endInOrder(service, latched, early);
 }
 
 /** @returns false when another attempt may end more. */
-async function endInOrder(service: HaltService, latched: Halt): Promise<boolean> {
+async function endInOrder(
+  service: HaltService,
+  latched: Halt,
+  early: EarlyVerification,
+): Promise<boolean> {
   const { storage, clock, log, release } = service;
   let after = START;
   let limit = MOST_PER_WRITE;
@@ -188,12 +225,13 @@ async function endInOrder(service: HaltService, latched: Halt): Promise<boolean>
   let tryUntil = performance.now() + RETRY_FOR_MS;
   for (;;) {
     try {
-      const { task_ids, last } = await storage.write(
+      const { task_ids, deployment_ids, last } = await storage.write(
         (tx) => endPaperSessions(tx, clock(), latched, after, limit),
         { urgent: true },
       );
       if (last === undefined) return isDone;
       release(task_ids);
+      early.begin(deployment_ids);
       after = last;
       limit = Math.min(2 * limit, MOST_PER_WRITE);
       tryUntil = performance.now() + RETRY_FOR_MS;
@@ -250,9 +288,11 @@ async function endDeployments(
 async function readBack(
   { storage, clock, log }: HaltService,
   latched: Halt,
+  early: EarlyVerification,
 ): Promise<Verification> {
   try {
-    return await retryOutage(() => verifyHalt(storage.read, latched, clock()));
+    const verified = await early.results();
+    return await retryOutage(() => verifyHalt(storage.read, latched, clock(), verified));
   } catch (error) {
     log.warn({ err: error, msg: `the result of halt ${latched.halt_id} cannot be read` });
     return NOT_READ;

@@ -1,4 +1,5 @@
 /** Verifies halts by reading committed data, independent of what the halt itself reported. */
+import { sql } from 'kysely';
 import { hashOf } from '../../events/event.ts';
 import type { EndedOrder } from '../deployments/runner-reports.ts';
 import type { BotEventsTable, Db } from '../../storage/tables.ts';
@@ -19,8 +20,17 @@ export interface Verification {
 
 const PAGE = 500;
 
-/** @param now milliseconds since the Unix epoch. */
-export async function verifyHalt(db: Db, halt: Halt, now: number): Promise<Verification> {
+/**
+ * @param now milliseconds since the Unix epoch.
+ * @param verified results of `verifyDeployments`. They are used if they contain all deployments that
+ *   the halt has ended, without a fault.
+ */
+export async function verifyHalt(
+  db: Db,
+  halt: Halt,
+  now: number,
+  verified: readonly VerifiedDeployment[] = [],
+): Promise<Verification> {
   const { halt_id } = halt;
   const row = await db
     .selectFrom('halts')
@@ -28,11 +38,9 @@ export async function verifyHalt(db: Db, halt: Halt, now: number): Promise<Verif
     .where('halt_id', '=', halt_id)
     .executeTakeFirst();
   const in_force = row?.lifted_at === null;
-  const deployments: VerifiedDeployment[] = [];
-  for await (const page of readEndedPages(db, halt_id)) {
-    deployments.push(...verifyEnded(page));
-    await new Promise(setImmediate);
-  }
+  const isUsable =
+    verified.every((one) => one.verified) && verified.length === (await countEnded(db, halt_id));
+  const deployments = isUsable ? [...verified] : await verifyAllEnded(db, halt_id);
   const known = new Set(deployments.map(({ deployment_id }) => deployment_id));
   for (let after = START; ;) {
     const page = await verifyActive(db, halt, after);
@@ -42,11 +50,40 @@ export async function verifyHalt(db: Db, halt: Halt, now: number): Promise<Verif
   }
   const inProduction = await verifyRunningDeployments(db, halt, now);
   deployments.push(...inProduction.filter(({ deployment_id }) => !known.has(deployment_id)));
-  const verified = in_force && deployments.every((one) => one.verified);
-  return { verified, in_force, deployments };
+  const areVerified = deployments.every((one) => one.verified);
+  return { verified: in_force && areVerified, in_force, deployments };
 }
 
-type EndedPage = Awaited<ReturnType<typeof readEndedPage>>;
+/** Verifies some of the deployments that the halt has recorded as ended. Needs PostgreSQL. */
+export async function verifyDeployments(
+  db: Db,
+  { halt_id }: Pick<Halt, 'halt_id'>,
+  deployment_ids: readonly string[],
+): Promise<readonly VerifiedDeployment[]> {
+  const ids = sql<string>`any(cast(${deployment_ids} as text[]))`;
+  const some = selectEnded(db, halt_id).where('deployment_id', '=', ids);
+  return verifyEnded(await readEnded(db, some));
+}
+
+async function countEnded(db: Db, halt_id: string): Promise<number> {
+  const { count } = await db
+    .selectFrom('halted_deployments')
+    .select(({ fn }) => fn.countAll().as('count'))
+    .where('halt_id', '=', halt_id)
+    .executeTakeFirstOrThrow();
+  return Number(count);
+}
+
+async function verifyAllEnded(db: Db, halt_id: string): Promise<VerifiedDeployment[]> {
+  const deployments: VerifiedDeployment[] = [];
+  for await (const page of readEndedPages(db, halt_id)) {
+    deployments.push(...verifyEnded(page));
+    await new Promise(setImmediate);
+  }
+  return deployments;
+}
+
+type EndedPage = Awaited<ReturnType<typeof readEnded>>;
 
 /** Reads deployments that the halt recorded as ended, and the next page while one is verified. */
 async function* readEndedPages(db: Db, halt_id: string): AsyncGenerator<EndedPage> {
@@ -61,15 +98,17 @@ async function* readEndedPages(db: Db, halt_id: string): AsyncGenerator<EndedPag
   }
 }
 
-async function readEndedPage(db: Db, halt_id: string, after: string) {
-  const page = db
-    .selectFrom('halted_deployments')
-    .selectAll()
-    .where('halt_id', '=', halt_id)
-    .where('deployment_id', '>', after)
-    .orderBy('deployment_id')
-    .limit(PAGE)
-    .as('halted');
+function readEndedPage(db: Db, halt_id: string, after: string): Promise<EndedPage> {
+  const ended = selectEnded(db, halt_id).where('deployment_id', '>', after);
+  return readEnded(db, ended.orderBy('deployment_id').limit(PAGE));
+}
+
+function selectEnded(db: Db, halt_id: string) {
+  return db.selectFrom('halted_deployments').selectAll().where('halt_id', '=', halt_id);
+}
+
+async function readEnded(db: Db, ended: ReturnType<typeof selectEnded>) {
+  const page = ended.as('halted');
   const [rows, events] = await Promise.all([
     db
       .selectFrom(page)
