@@ -116,6 +116,8 @@ const RULES: { readonly [Name in keyof Required<LeaseClaims>]: Rule } = {
   machine_hash: { ...DIGEST, optional: true },
 };
 
+const RULE_ENTRIES = Object.entries<Rule>(RULES);
+
 /**
  * Parses the payload of a lease.
  *
@@ -139,7 +141,7 @@ export function checkClaims(payload: unknown): LeaseClaims {
     throw new LeaseError('invalid_claims', 'the payload is not a JSON object');
   }
   const known: Record<string, unknown> = {};
-  for (const [name, { accepts, form, reason, optional }] of Object.entries<Rule>(RULES)) {
+  for (const [name, { accepts, form, reason, optional }] of RULE_ENTRIES) {
     const value = payload[name];
     if (value === undefined && optional) continue;
     if (value === undefined) throw new LeaseError('invalid_claims', `${name} is missing`);

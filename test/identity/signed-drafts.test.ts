@@ -35,13 +35,13 @@ describe.each(mainlyOn('sqlite'))(
       policy: Partial<LeasePolicy> = {},
     ): Identity => {
       const signer = world.identity.signer as Signer;
-      const sign = (bytes: Uint8Array): Uint8Array => {
+      const signAside: Signer['signAside'] = async (bytes) => {
         signed += 1;
         // Enqueued before the write of the caller, so that it is committed first.
         if (signed === 1) void world.identity.storage.write(change);
-        return signer.sign(bytes);
+        return signer.signAside(bytes);
       };
-      return world.with({ policy, signer: { ...signer, sign } });
+      return world.with({ policy, signer: { ...signer, signAside } });
     };
     const renewals = async (): Promise<number> => {
       const { entries } = await readAudit(world.identity.storage.read, 0, 1000);
@@ -62,14 +62,14 @@ describe.each(mainlyOn('sqlite'))(
         }, options);
       const signer = world.identity.signer as Signer;
       const during: number[] = [];
-      const sign = (bytes: Uint8Array): Uint8Array => {
+      const signAside: Signer['signAside'] = (bytes) => {
         during.push(writing);
-        return signer.sign(bytes);
+        return signer.signAside(bytes);
       };
       const identity = {
         ...world.identity,
         storage: { ...storage, write },
-        signer: { ...signer, sign },
+        signer: { ...signer, signAside },
       };
       await renew(identity, device);
       const request = { name: 'vault', renewal_id: randomUUID() };
