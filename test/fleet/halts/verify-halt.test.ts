@@ -116,6 +116,19 @@ it('a halt verifies every deployment, before and after its end, on several pages
   expect(after.deployments).toHaveLength(501);
 });
 
+it('a halt reads its deployments again unless all were verified before', async () => {
+  await makeSessions(storage, { count: 3 });
+  const { halt: latched, deployments } = await haltAll(serviceOn(storage), BY, WHY);
+  const early = deployments.map((one) => ({ ...one, bot_id: 'read before' }));
+  const botsAfter = async (known: typeof early): Promise<readonly string[]> =>
+    (await verifyHalt(storage.read, latched, NOW, known)).deployments.map(({ bot_id }) => bot_id);
+  expect(await botsAfter(early)).toEqual(['read before', 'read before', 'read before']);
+  const bots = deployments.map(({ bot_id }) => bot_id).toSorted();
+  expect((await botsAfter(early.slice(1))).toSorted()).toEqual(bots);
+  const isFaulty = early.map((one, i) => ({ ...one, verified: i > 0 }));
+  expect((await botsAfter(isFaulty)).toSorted()).toEqual(bots);
+});
+
 it('a halt ends no production deployment as if it were a paper session', async () => {
   const [session] = await makeSessions(storage, { count: 1 });
   await database.execute(`update bot_deployments set target = 'k8s'`);
