@@ -99,7 +99,7 @@ export interface ShardClaim extends Readonly<
   Pick<SearchShardsTable, 'search_id' | 'shard_id' | 'input_digest' | 'trials' | 'attempts'>
 > {
   readonly worker_id: string;
-  /** Of the request that created the search. */
+  /** Trace of the request that created the search. */
   readonly traceparent: string | null;
 }
 
