@@ -52,7 +52,7 @@ export async function storePackedBars(
     await Promise.all([
       insertBars(
         tx,
-        [...keys].map(([payload, digest]) => ({ digest, payload })),
+        [...keys].map(([payload, key]) => ({ digest: key, payload })),
       ),
       insertPacked(
         tx,
