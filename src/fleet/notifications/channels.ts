@@ -1,19 +1,9 @@
 import type { ChannelSettings, NotificationSettings } from './channels-file.ts';
-import type { NoticeText } from './notices.ts';
+import type { OutgoingMessage } from './notices.ts';
 import { sendEmail } from './send-email.ts';
 import { SendFailure } from './send-failure.ts';
 import { sendTelegram } from './send-telegram.ts';
 import { parseWebhookSecret, sendWebhook } from './send-webhook.ts';
-
-export interface OutgoingMessage {
-  readonly delivery_id: string;
-  /** JSON of the notice. */
-  readonly body: string;
-  readonly text: NoticeText;
-  readonly timeoutMs: number;
-  /** Aborted after `timeoutMs`, and when the server stops. */
-  readonly signal: AbortSignal;
-}
 
 export interface Channel {
   readonly name: string;

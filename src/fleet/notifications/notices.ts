@@ -31,10 +31,20 @@ export interface Notice {
   };
 }
 
-export interface NoticeText {
+interface NoticeText {
   /** One line without control characters. */
   readonly subject: string;
   readonly body: string;
+}
+
+export interface OutgoingMessage {
+  readonly delivery_id: string;
+  /** JSON of the notice. */
+  readonly body: string;
+  readonly text: NoticeText;
+  readonly timeoutMs: number;
+  /** Aborted after `timeoutMs`, and when the server stops. */
+  readonly signal: AbortSignal;
 }
 
 /** Formats a notice for people. */

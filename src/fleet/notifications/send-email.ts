@@ -1,6 +1,6 @@
 import { isIP } from 'node:net';
 import type { SettingsOf } from './channels-file.ts';
-import type { OutgoingMessage } from './channels.ts';
+import type { OutgoingMessage } from './notices.ts';
 import { resolvePublic } from './public-address.ts';
 import { SendFailure } from './send-failure.ts';
 

@@ -1,5 +1,5 @@
 import type { SettingsOf } from './channels-file.ts';
-import type { OutgoingMessage } from './channels.ts';
+import type { OutgoingMessage } from './notices.ts';
 import { postJson, requireSuccess } from './post-json.ts';
 import { SendFailure } from './send-failure.ts';
 

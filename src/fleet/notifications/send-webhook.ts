@@ -1,6 +1,6 @@
 import { createHmac } from 'node:crypto';
 import type { SettingsOf } from './channels-file.ts';
-import type { OutgoingMessage } from './channels.ts';
+import type { OutgoingMessage } from './notices.ts';
 import { postJson, requireSuccess } from './post-json.ts';
 
 const SECRET = /^whsec_([A-Za-z0-9+/]+={0,2})$/;
