@@ -1,7 +1,6 @@
 /** What a run records only in `events.ndjson`: costs by time, time in the market, and exit reasons. */
-import { ExitReasons, type ExitReason } from '../../backtest/report/exit-reasons.ts';
-import type { OrderEvent } from '../../engine/journal.ts';
-import type { OrderStep } from '../../engine/order-steps.ts';
+import type { ExitReason } from '../../backtest/report/exit-reasons.ts';
+import { exitReasonsFrom, parseEvents } from '../../backtest/report/recorded-events.ts';
 import { cite, fileOf, missing, type Facts, type Run } from './facts.ts';
 import type { Curve, TradeRow } from './result-files.ts';
 import type { Citation } from '../answering.ts';
@@ -19,6 +18,8 @@ export interface RunEvents {
   readonly citation: Citation;
 }
 
+type Events = ReturnType<typeof parseEvents>;
+
 interface Cost {
   /** RFC 3339. */
   readonly time: string;
@@ -29,10 +30,7 @@ interface Cost {
 /** @throws ServiceError `not_found` if the file is missing or too long. */
 export async function readRunEvents(facts: Facts, run: Run): Promise<RunEvents> {
   const { path, data } = await fileOf(facts, run, 'events.ndjson');
-  const events = data
-    .split('\n')
-    .filter((line) => line !== '')
-    .map((line) => JSON.parse(line) as OrderEvent);
+  const events = parseEvents(data);
   return {
     costs: events.flatMap((event) =>
       'fee' in event
@@ -50,31 +48,20 @@ export async function readRunEvents(facts: Facts, run: Run): Promise<RunEvents> 
 }
 
 function reasonsOf(
-  events: readonly OrderEvent[],
+  events: Events,
   trades: readonly TradeRow[],
   last: string,
 ): ReadonlyMap<number, ExitReason> {
   // A market order that is submitted in the last step is filled only if the run closes its positions.
-  const reasons = new ExitReasons({ reason: 'run_end', times: [Date.parse(last)] });
-  for (const event of events) {
-    const step: OrderStep = {
-      kind: event.kind,
-      time: Date.parse(event.time),
-      order: event.order,
-      symbol: event.symbol,
-      type: event.kind === 'order.submitted' ? event.type : undefined,
-      parent: event.kind === 'order.submitted' ? event.parent : undefined,
-      position: 'position' in event ? event.position : undefined,
-    };
-    reasons.add(step);
-  }
+  const closing = { reason: 'run_end', times: [Date.parse(last)] } as const;
+  const reasons = exitReasonsFrom(events, closing);
   const closed = trades
     .filter(({ status }) => status === 'closed')
     .toSorted((a, b) => a.number - b.number);
   return reasons.of(closed.map(({ number: id }) => ({ id })));
 }
 
-function inMarket(events: readonly OrderEvent[], { time }: Curve): readonly boolean[] {
+function inMarket(events: Events, { time }: Curve): readonly boolean[] {
   const held = new Map<string, number>();
   let next = 0;
   return time.map((at) => {
