@@ -25,6 +25,8 @@ export function sessionCharts(figure: HTMLElement, bot: string, session: string)
   let known = 0;
   let timer: ReturnType<typeof setTimeout> | undefined;
   let hasNewMarks = false;
+  /** Points at what a source named, until the reader moves the pointer over a chart. */
+  let pointAgain: (() => void) | undefined;
 
   async function read(query: Readonly<Record<string, string>>): Promise<SessionChart | undefined> {
     const search = new URLSearchParams({ run_id: session, ...query });
@@ -73,6 +75,7 @@ export function sessionCharts(figure: HTMLElement, bot: string, session: string)
     if (hasNewMarks) prices.marks.showMarks(marks.of(symbol, prices.times()));
     hasNewMarks = false;
     range.fit();
+    pointAgain?.();
   }
 
   /** Shows a trade on the prices, or a single time on the equity. */
@@ -90,7 +93,8 @@ export function sessionCharts(figure: HTMLElement, bot: string, session: string)
     const chart = from === to ? equity : prices;
     chart.element.scrollIntoView({ block: 'center' });
     // The chart moves to the range in its next frame.
-    requestAnimationFrame(() => requestAnimationFrame(() => chart.showAt(end)));
+    pointAgain = () => chart.showAt(end);
+    requestAnimationFrame(() => requestAnimationFrame(() => pointAgain?.()));
     const day = (time: string): string => time.slice(0, 10);
     announce(
       from === to
@@ -98,6 +102,7 @@ export function sessionCharts(figure: HTMLElement, bot: string, session: string)
         : `The chart shows the trade from ${day(from)} to ${day(to)}.`,
     );
   }
+  figure.addEventListener('pointermove', () => (pointAgain = undefined));
   document.addEventListener('showtimes', (event) => {
     const { run, ...times } = (event as CustomEvent<ShownTimes>).detail;
     if (run !== session) return;
