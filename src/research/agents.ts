@@ -22,25 +22,27 @@ export interface AgentSchedule {
 
 /** The part of a stored spec that agents need. The whole spec was validated when it was saved. */
 const documentSchema = z.object({
-  spec: z.object({
-    agents: z
-      .array(
-        z.object({
-          role: z.string(),
-          instructions: z.string().optional(),
-          tools: z.array(z.string()).optional(),
-          budget: z
-            .object({
-              turns: z.number().optional(),
-              seconds: z.number().optional(),
-              tokens: z.number().optional(),
-            })
-            .optional(),
-          schedule: z.object({ every: z.string(), prompt: z.string() }).optional(),
-        }),
-      )
-      .default([]),
-  }),
+  spec: z
+    .object({
+      agents: z
+        .array(
+          z.object({
+            role: z.string(),
+            instructions: z.string().optional(),
+            tools: z.array(z.string()).optional(),
+            budget: z
+              .object({
+                turns: z.number().optional(),
+                seconds: z.number().optional(),
+                tokens: z.number().optional(),
+              })
+              .optional(),
+            schedule: z.object({ every: z.string(), prompt: z.string() }).optional(),
+          }),
+        )
+        .default([]),
+    })
+    .default({ agents: [] }),
 });
 
 /** Lists the agents of a spec in the order of the document. */

@@ -69,6 +69,12 @@ export function limitsSection({
   closes,
   limits,
 }: Pick<LiveData, 'state' | 'closes' | 'limits'>): Html {
+  if (limits === null) {
+    return html`<section>
+      <h2 id="limits">Limits</h2>
+      <p class="message failure">The limits cannot be read. Load the page again.</p>
+    </section>`;
+  }
   const uses = describeLimits(state, closes, limits);
   const hidden = Object.keys(limits).filter((name) => !uses.some((use) => use.name === name));
   return html`<section>

@@ -66,7 +66,8 @@ export async function readSession(
     hasEnded: state.sessions[session] === undefined,
     state: newest.payload as unknown as PaperSession,
     closes: collectCloses(bars),
-    limits: await readLimits(visit, bot, session),
+    // The API logs its errors.
+    limits: await readLimits(visit, bot, session).catch(() => null),
     cash: opened?.equity ?? 0,
   };
 }
@@ -120,7 +121,7 @@ export async function sessionPart(
         ${limitsSection(live)}
       </div>
     </div>
-    ${await tradesSection(visit, bot, task_id)}`;
+    ${await visit.part('The trades', () => tradesSection(visit, bot, task_id))}`;
 }
 
 async function sessionHeading(

@@ -3,6 +3,7 @@ import type { BotDetail } from '../../api/bots.ts';
 import type { BotEvent, getBotSnapshot, listBotEvents } from '../../api/bot-state.ts';
 import type { listBotDeployments } from '../../api/tasks.ts';
 import { CHARTS, CHAT, LIVE } from './assets.ts';
+import type { LiveData } from './client/live.ts';
 import { eventText } from './client/event-text.ts';
 import { botFrame, readBot } from './bot-frame.ts';
 import { botPath, universeOf } from './bot-parts.ts';
@@ -38,12 +39,17 @@ async function showBot(visit: Visit): Promise<Content> {
     }),
   ]);
   const { state, seq } = snapshot;
-  const production = await productionSection(visit, bot);
-  const live = await readSession(visit, bot, state, seq);
-  const others = Object.keys(state.sessions)
-    .filter((one) => one !== live?.session)
-    .toSorted()
-    .toReversed();
+  const production = await visit.part('The deployments in production', () =>
+    productionSection(visit, bot),
+  );
+  let live: LiveData | undefined;
+  const session = await visit.part('The session', async () => {
+    live = await readSession(visit, bot, state, seq);
+    if (live === undefined) return html`${noSession(bot)} ${await talkBox(visit, bot)}`;
+    const shown = live.session;
+    const others = Object.keys(state.sessions).filter((one) => one !== shown);
+    return sessionPart(visit, bot, live, others.toSorted().toReversed());
+  });
   return {
     title: bot.name,
     scripts: [CHARTS, LIVE, CHAT],
@@ -59,7 +65,7 @@ async function showBot(visit: Visit): Promise<Content> {
           data-head="${seq}"
           ${universeOf(bot).isDaily && html`data-daily`}
         >
-          ${live === undefined ? html`${noSession(bot)} ${await talkBox(visit, bot)}` : await sessionPart(visit, bot, live, others)}
+          ${session}
           <section>
             <div class="heading">
               <h2 id="tail">Newest events</h2>

@@ -40,7 +40,7 @@ export async function talkBox(visit: Visit, bot: BotDetail): Promise<Html> {
   const asked = open === NEW_TALK ? undefined : open;
   return html`<details id="talk" class="talk" ${open !== undefined && html`open`}>
     <summary><h2>Ask about this bot</h2></summary>
-    ${await talkPart(visit, bot, { name: 'talk', asked })}
+    ${await visit.part('The conversation', () => talkPart(visit, bot, { name: 'talk', asked }))}
     <p class="note"><a href="${botPath(bot.slug, 'chat')}">All conversations</a></p>
   </details>`;
 }

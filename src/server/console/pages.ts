@@ -1,12 +1,15 @@
 import type { Context } from 'hono';
 import { getCookie, setCookie } from 'hono/cookie';
+import { html } from 'hono/html';
 import { ServiceError } from '../../base/errors.ts';
 import type { Session } from '../../identity/login-sessions.ts';
 import { addressOf } from '../client-address.ts';
 import { checkJson } from '../json-faults.ts';
+import { asServiceError } from '../service-error.ts';
 import type { App, AppEnv, Services } from '../services.ts';
 import { checkCsrf, isSecure, refuseForeign, sessionOf } from '../session-cookie.ts';
 import { callAs, fileAs, type Call, type ReadFile } from './call.ts';
+import type { Child, Html } from './html.ts';
 import { readHaltBanner } from './halt-banner.ts';
 import { page, type Content } from './layout.ts';
 
@@ -18,6 +21,12 @@ export interface Visit {
   readonly call: Call;
   /** Reads a file of the API as this administrator. */
   readonly file: ReadFile;
+  /**
+   * Renders a part that the rest of the page can do without. If it fails, the page shows a message in its
+   * place, and the log records the error.
+   * @param name is what the message says is missing, such as `The limits`.
+   */
+  readonly part: (name: string, show: () => Promise<Child>) => Promise<Child>;
   /** A parameter of the path, such as `param('bot_ref')`. */
   readonly param: (name: string) => string;
   /** A parameter of the query; undefined if it is absent or empty. */
@@ -61,6 +70,13 @@ export interface Pages {
   readonly other: (path: string, show: (visit: Visit) => Promise<Response>) => void;
 }
 
+function missingPart(name: string, { message }: ServiceError, requestId: string): Html {
+  return html`<p class="message failure">
+    ${name} cannot be shown: ${message}. Request id in the log of the server:
+    <code>${requestId}</code>
+  </p>`;
+}
+
 /** With TLS, the prefix `__Host-` keeps other hosts of the domain from setting the message. */
 function messageCookie(hasTls: boolean): string {
   return hasTls ? '__Host-service-local-message' : 'service-local-message';
@@ -81,6 +97,11 @@ export function pagesOf(app: App, services: Services): Pages {
       session,
       call: callAs(app, session.caller, c.get('request_id'), addressOf(c, services)),
       file: fileAs(app, session.caller, c.get('request_id')),
+      part: async (name, show) =>
+        show().catch((error: unknown) => {
+          services.log.warn({ request_id: c.get('request_id'), part: name, err: error });
+          return missingPart(name, asServiceError(error), c.get('request_id'));
+        }),
       param: (name) => c.req.param(name)!,
       query: (name) => c.req.query(name) || undefined,
     };

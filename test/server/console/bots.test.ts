@@ -82,6 +82,18 @@ describe('the pages of bots', () => {
     expect(await show('/console/bots/hostile')).toContain('bots paper start hostile');
   });
 
+  test('show the other parts if thresholds and tasks cannot be read', async () => {
+    for (const table of ['thresholds', 'tasks']) {
+      await server.execute(`alter table ${table} rename to lost`);
+      const text = await show('/console/bots/bot-1');
+      await server.execute(`alter table lost rename to ${table}`);
+      expect(text).toContain(`The ${table === 'tasks' ? 'session' : 'limits'} cannot be`);
+      expect(text).toContain('Newest events');
+      expect(text.includes('Working orders')).toBe(table === 'thresholds');
+    }
+    expect(server.log.join()).toContain('"part":"The session"');
+  });
+
   test('show the state after any event, and events filtered by kind', async () => {
     const now = await show('/console/bots/bot-1/events');
     expect(now).toContain('100,321.25');

@@ -19,7 +19,8 @@ export interface LiveData {
   readonly hasEnded: boolean;
   readonly state: PaperSession;
   readonly closes: Readonly<Record<string, number>>;
-  readonly limits: BotLimits;
+  /** Null if they could not be read. */
+  readonly limits: BotLimits | null;
   /** Equity at the start of the session. */
   readonly cash: number;
 }
@@ -149,7 +150,7 @@ export function live(): void {
     );
   }
   function drawLimits(session: PaperSession): void {
-    for (const { name, used, limit } of describeLimits(session, closes, data!.limits)) {
+    for (const { name, used, limit } of describeLimits(session, closes, data!.limits ?? {})) {
       const row = root.querySelector<HTMLElement>(`[data-limit=${name}]`);
       if (row === null) continue;
       const text = name.endsWith('_pct') ? percent(used) : units(used);
