@@ -273,6 +273,64 @@ test('e-mail reaches the mail server with the subject, and a wrong password is n
   await expectNoSecrets(server);
 });
 
+test('an e-mail whose attempt was aborted is not sent afterwards', async () => {
+  const asked = Promise.withResolvers<() => void>();
+  const mail = await receiveMail(asked.resolve);
+  ends.push(mail.close);
+  const server = await serve({
+    ops: {
+      type: 'email',
+      host: 'localhost',
+      port: mail.port,
+      security: 'none',
+      user: 'alerts',
+      password_env: 'RELAY',
+      from: 'alerts@example.com',
+      to: ['desk@example.com'],
+      allow_private_address: true,
+    },
+  });
+  await makeSessions(server.services.tasks.storage, { count: 1 });
+  await add(server, { name: 'halts', condition: 'halted' });
+  await halt(server);
+  await server.notifier.poll();
+  const accept = await asked.promise;
+  await server.notifier.stop();
+  accept();
+  await mail.disconnected;
+  expect(mail.messages).toEqual([]);
+  expect(await deliveries(server)).toMatchObject([{ status: 'pending', attempts: 0 }]);
+});
+
+test('a receiver that accepts a notification with a long page gets it once', async () => {
+  const ops = await receiver((response) => void response.writeHead(200).end('a'.repeat(200_000)));
+  const server = await serve({ ops: webhook(ops) });
+  await makeSessions(server.services.tasks.storage, { count: 1 });
+  await add(server, { name: 'halts', condition: 'halted' });
+  await halt(server);
+  await poll(server);
+  expect(await deliveries(server)).toMatchObject([{ status: 'sent', attempts: 1 }]);
+});
+
+test('an alert beside a flood of another bot has its own notification', async () => {
+  const ops = await receiver();
+  const server = await serve({ ops: webhook(ops) });
+  const { storage } = server.services.tasks;
+  const [flood, quiet] = await makeSessions(storage, { count: 2 });
+  await add(server, { name: 'errors', condition: 'error' });
+  const payload = { control: 'feed', severity: 'critical', event_seq: 1, count: 1, latency_ms: 2 };
+  const event = { kind: 'alert.raised', version: 1, occurred_at: server.now, payload };
+  const many = Array.from({ length: 30 }, () => event);
+  await storage.write((tx) => appendEvents(tx, flood!.bot_id, server.now, many));
+  await storage.write((tx) => appendEvents(tx, quiet!.bot_id, server.now, [event]));
+  await poll(server);
+  const summaries = (await deliveries(server)).map(({ summary }) => summary);
+  expect(summaries.toSorted()).toEqual([
+    'bot-0 has a critical alert: feed',
+    'bot-1 has a critical alert: feed',
+  ]);
+});
+
 test('Telegram gets the text for the chat, and its token is in no error', async () => {
   let status = 200;
   const telegram = await receiver((response) => {
@@ -544,6 +602,8 @@ test('the console shows rules, channels and deliveries, and sends a test', async
   expect(sent).toMatchObject({ status: 303, location: path });
   expect(ops.requests).toHaveLength(1);
   expect((await visitor.open(path)).text).toContain('Channel ops has accepted the test.');
+  // Deliveries of one millisecond have no order.
+  server.now += 1000;
   const failed = await visitor.submit(`${path}/test`, { csrf, channel: 'broken' });
   expect(failed.status).toBe(409);
   expect(failed.text).toContain('Channel broken: the receiver answered with status 500.');

@@ -49,15 +49,15 @@ export async function findNotices(
   const delivered = await findDelivered(
     read,
     rules.map(({ rule_id }) => rule_id),
-    found.map(({ key }) => key),
+    [...new Set(found.map(({ key }) => key))],
   );
   const matches = rules.flatMap((rule) => {
     const isNew = (one: Occurrence): boolean =>
       isAbout(rule, one) && !delivered.has(`${rule.rule_id} ${one.key}`);
-    return found
-      .filter(isNew)
+    // Repeated alerts have one key, and must not count as several occurrences.
+    return [...Map.groupBy(found.filter(isNew), ({ key }) => key).values()]
       .slice(0, MOST_AT_ONCE)
-      .map((occurrence) => ({ rule, occurrence }));
+      .map(([first]) => ({ rule, occurrence: first! }));
   });
   const names = await readNames(
     read,

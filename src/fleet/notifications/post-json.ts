@@ -1,8 +1,6 @@
 import { lookupPublic, refusePrivateLiteral } from './public-address.ts';
 import { SendFailure } from './send-failure.ts';
 
-/** Bytes; the answer is not used apart from an error of Telegram. */
-const LARGEST_ANSWER = 64 * 1024;
 const LONGEST_RETRY_AFTER_MS = 3_600_000;
 
 export interface PostRequest {
@@ -18,7 +16,6 @@ export interface PostRequest {
 
 interface PostAnswer {
   readonly status: number;
-  readonly text: string;
   readonly retryAfterMs: number;
 }
 
@@ -32,7 +29,6 @@ export async function postJson(request: PostRequest): Promise<PostAnswer> {
   const undici = await import('undici');
   const dispatcher = new undici.Agent({
     connect: { timeout: timeoutMs, ...(!allowPrivate && { lookup: lookupPublic }) },
-    maxResponseSize: LARGEST_ANSWER,
   });
   try {
     const answer = await undici.request(url, {
@@ -42,9 +38,10 @@ export async function postJson(request: PostRequest): Promise<PostAnswer> {
       dispatcher,
       signal,
     });
-    const text = await answer.body.text();
+    // The body is not needed: a receiver that accepts a notification may answer with any page.
+    answer.body.on('error', () => {}).destroy();
     const retryAfterMs = parseRetryAfter(answer.headers['retry-after']);
-    return { status: answer.statusCode, text, retryAfterMs };
+    return { status: answer.statusCode, retryAfterMs };
   } finally {
     dispatcher.destroy().catch(() => {});
   }

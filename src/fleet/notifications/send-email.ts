@@ -24,11 +24,11 @@ export async function sendEmail(
     connectionTimeout: timeoutMs,
     greetingTimeout: timeoutMs,
     socketTimeout: timeoutMs,
+    // An aborted attempt must not send after it is recorded as failed, since it is repeated.
+    socketCloseTimeout: 0,
     disableFileAccess: true,
     disableUrlAccess: true,
   });
-  const close = (): void => transport.close();
-  signal.addEventListener('abort', close);
   try {
     await transport.sendMail({
       from,
@@ -36,11 +36,11 @@ export async function sendEmail(
       subject: text.subject,
       text: text.body,
       messageId: `<${delivery_id}@service-local>`,
+      signal,
     });
   } catch (error) {
     throw describeRefusal(error);
   } finally {
-    signal.removeEventListener('abort', close);
     transport.close();
   }
 }

@@ -18,7 +18,6 @@ const FAULTS: Readonly<Record<string, string>> = {
   ECONNECTION: 'the connection broke',
   ESOCKET: 'the connection failed',
   UND_ERR_SOCKET: 'the connection broke',
-  UND_ERR_RES_EXCEEDED_MAX_SIZE: 'the response is too large',
   ERR_SSL_WRONG_VERSION_NUMBER: 'the receiver does not use TLS',
   DEPTH_ZERO_SELF_SIGNED_CERT: 'this machine does not trust the certificate',
   SELF_SIGNED_CERT_IN_CHAIN: 'this machine does not trust the certificate',

@@ -84,12 +84,20 @@ export function isSigned(
 export interface MailReceiver {
   readonly port: number;
   readonly messages: readonly string[];
+  /** Resolves when a client has disconnected. */
+  readonly disconnected: Promise<void>;
   readonly close: () => Promise<void>;
 }
 
-/** A mail server without TLS that requires the user `alerts` and `SMTP_PASSWORD`. */
-export async function receiveMail(): Promise<MailReceiver> {
+/**
+ * A mail server without TLS that requires the user `alerts` and `SMTP_PASSWORD`.
+ * @param acceptSender calls its argument to accept the sender of a message.
+ */
+export async function receiveMail(
+  acceptSender: (accept: () => void) => void = (accept) => accept(),
+): Promise<MailReceiver> {
   const messages: string[] = [];
+  const { promise: disconnected, resolve: onClose } = Promise.withResolvers<void>();
   const server = new SMTPServer({
     disabledCommands: ['STARTTLS'],
     allowInsecureAuth: true,
@@ -97,6 +105,8 @@ export async function receiveMail(): Promise<MailReceiver> {
       if (username === 'alerts' && password === SMTP_PASSWORD) done(null, { user: username });
       else done(new Error(`the password ${password} is wrong`));
     },
+    onMailFrom: (_address, _session, done) => acceptSender(() => done()),
+    onClose: () => onClose(),
     onData(stream, _session, done) {
       let message = '';
       stream.setEncoding('utf8').on('data', (part: string) => (message += part));
@@ -111,6 +121,7 @@ export async function receiveMail(): Promise<MailReceiver> {
   return {
     port: (server.server.address() as AddressInfo).port,
     messages,
+    disconnected,
     close: () => new Promise((resolve) => server.close(() => resolve())),
   };
 }
