@@ -173,6 +173,23 @@ describe('the form of an assessment', () => {
     expect((await read()).revision).toBe(revision);
   });
 
+  test('keeps the changes of others when a form with a fault is corrected', async () => {
+    const page = pageOf('deficiencies');
+    const found = { article: '15(3)', severity: 'high', owner: 'Desk', due: '2027-06-30' };
+    const form = await formOf(bob, 'deficiencies');
+    await ada.submit(page, { ...form, ...found, finding: 'Of ada' });
+    const faulty = await bob.submit(page, { ...form, ...found, finding: 'Of bob', due: '' });
+    expect(faulty.status).toBe(400);
+    const [, revision] = /name="revision" value="(\d+)"/.exec(faulty.text)!;
+    const corrected = { ...found, finding: 'Of bob', revision: revision! };
+    const refused = await bob.submit(page, corrected);
+    expect([refused.status, refused.text]).toEqual([409, expect.stringContaining('Of ada')]);
+    expect((await read()).deficiencies).toMatchObject([{ finding: 'Of ada' }]);
+    const [, newest] = /name="revision" value="(\d+)"/.exec(refused.text)!;
+    await ada.submit(page, { revision: newest! });
+    expect((await read()).deficiencies).toEqual([]);
+  });
+
   test('needs a session, and a token of the form', async () => {
     const form = { ...(await formOf(ada, 'gaps')), [OWNER]: 'Nobody' };
     expect(await ada.submit(pageOf('gaps'), { ...form, csrf: 'other' })).toMatchObject({

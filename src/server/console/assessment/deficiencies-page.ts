@@ -128,6 +128,7 @@ function showDeficiencies(
               ${deficiencyRow(EMPTY, rows.length, undefined)}
             </details>
             <div class="actions sticky"><button class="main">Save</button></div>`,
+          faults,
         )}`,
     ),
   };

@@ -63,6 +63,8 @@ type Saved = Pick<RequestOf<typeof saveValidationAnswers>['body'], 'human' | 'de
 export interface Faults {
   readonly error: ServiceError;
   readonly of: (pointer: string) => readonly Problem[];
+  /** Revision that the form keeps; undefined for that of the draft. */
+  readonly revision: string | undefined;
 }
 
 /** Path of another page of the assessment that a form belongs to. */
@@ -89,8 +91,13 @@ export async function saveDraft(
     return undefined;
   } catch (error) {
     if (!(error instanceof ServiceError) || error.problems.length === 0) throw error;
-    const { problems } = error;
-    return { error, of: (pointer) => problems.filter((one) => one.pointer === pointer) };
+    const { problems, reason } = error;
+    return {
+      error,
+      of: (pointer) => problems.filter((one) => one.pointer === pointer),
+      // Without the fault, the person has not seen what others have changed since.
+      revision: reason === 'edited' ? undefined : form.get('revision'),
+    };
   }
 }
 
@@ -124,16 +131,17 @@ export function faultList(
   </div>`;
 }
 
-/** A form that saves to a draft. `revision` is that of the values that it shows. */
+/** A form that saves to a draft. @param faults of the form, if it is shown again. */
 export function draftForm(
   { session }: Pick<Visit, 'session'>,
   { report }: DraftPage,
   path: string,
   body: Child,
+  faults: Faults | undefined,
 ): Html {
   return html`<form method="post" action="${path}" class="answers">
     ${csrfField(session)}
-    <input type="hidden" name="revision" value="${report.revision ?? 0}" />
+    <input type="hidden" name="revision" value="${faults?.revision ?? report.revision ?? 0}" />
     ${body}
   </form>`;
 }

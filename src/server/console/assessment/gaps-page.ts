@@ -72,6 +72,7 @@ function showGaps(draft: DraftPage, visit: Visit, typed?: Typed): Content {
                 pathOf(draft, 'gaps'),
                 html`${gaps.map((gap) => gapRow(gap, typed))}
                   <div class="actions sticky"><button class="main">Save</button></div>`,
+                typed?.faults,
               )
         }`,
     ),

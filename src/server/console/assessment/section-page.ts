@@ -92,6 +92,7 @@ function showSection(
             <button class="main" name="action" value="save">Save</button>
             ${next && html`<button name="action" value="next">Save and go to the next page</button>`}
           </div>`,
+        typed?.faults,
       )}
       ${
         next &&
