@@ -259,7 +259,7 @@ export const TAGS = {
   Research: 'Research bots and the tools of assistants.',
   Knowledge: 'Documents that can be searched and cited.',
   Risk: 'Thresholds of the firm, and overrides of limits.',
-  Notifications: 'Rules that notify people, and what was sent.',
+  Notifications: 'Rules for notifications, channels, and deliveries.',
   Compliance: 'Tests and reports for RTS 6.',
   Tasks: 'Background tasks and their results.',
   Searches: 'Searches for parameters whose trials run on workers.',

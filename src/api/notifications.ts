@@ -93,7 +93,7 @@ export const addNotificationRule = defineRoute({
   operationId: 'addNotificationRule',
   summary: 'Add a rule for notifications',
   description:
-    'From now on, the channel is notified once of each occurrence; of more than ten at the same time, most are grouped in one notification. `halted`: a bot or all bots are halted. `error`: a trading session fails, or a critical alert is raised; the same alert of a bot is repeated after an hour at the earliest. `drawdown`: the equity of a session is below its peak by the fraction `amount`. `no_bars`: a session records nothing for `amount` seconds, not counting the time in which the exchange of `universe.calendar` is closed. `lease`: the lease of an installation or of this server expires within `amount` hours and is not renewed.',
+    'Notifies the channel once of each occurrence. Of more than ten at the same time, all but ten are grouped in one notification. `halted`: a bot or all bots are halted. `error`: a trading session fails, or raises a critical alert other than of a halt; the same alert of a bot is sent at most once in each hour of the clock. `drawdown`: the equity of a session is below its peak by the fraction `amount`. `no_bars`: a session records nothing for `amount` seconds, not counting the time in which the exchange of `universe.calendar` is closed. `lease`: the lease of an installation or of this server expires within `amount` hours and is not renewed. `halted` and `error` cover only what happens after the rule was added; the others also what is already the case.',
   idempotent: true,
   request: {
     body: jsonBody(
@@ -147,12 +147,12 @@ const deliveryStatus = z.enum(DELIVERY_STATUSES);
 
 const Delivery = z
   .strictObject({
-    delivery_id: z.string().describe('Receivers get the same id with each attempt.'),
+    delivery_id: z.string().describe('All attempts send the same id.'),
     rule: z.string().describe('Name of the rule, or `test`.'),
     channel: z.string(),
     summary: z.string(),
     status: deliveryStatus.describe(
-      '`grouped`: another notification reports it together with others of the same time.',
+      '`grouped`: it is part of another notification, with others of the same time.',
     ),
     attempts: z.int().describe('Number of attempts that have begun.'),
     error: z.string().nullable().describe('Why the last attempt failed.'),
@@ -182,7 +182,7 @@ export const listNotificationDeliveries = defineRoute({
   operationId: 'listNotificationDeliveries',
   summary: 'List notifications and whether they were sent, newest first',
   description:
-    'Failed attempts are repeated for about three hours. Deliveries are deleted 30 days after their end.',
+    'The server makes up to twelve attempts, usually within three hours. Deliveries are deleted 30 days after their end.',
   request: {
     query: z.strictObject({
       ...pageQuery,

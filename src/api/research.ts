@@ -187,7 +187,7 @@ export const ChatTurn = z
             .strictObject({ from: time, to: time, symbol: z.string().optional() })
             .optional()
             .describe(
-              'Where a chart shows it: from the entry to the exit of a trade, or a single time.',
+              'Time on the chart: from the entry to the exit of a trade, or a single time.',
             ),
         }),
       )

@@ -17,7 +17,7 @@ const SaveAnswers = z
       .min(0)
       .optional()
       .describe(
-        'Revision of the draft that was read. Saving fails if a value of this request was changed since. By default, the request replaces all values.',
+        'Revision of the draft that was read. Saving fails if one of these answers has changed since. By default, these answers replace the saved ones.',
       ),
     human: human.describe(`${HUMAN_DESCRIPTION} Other fields do not change.`),
     deficiencies: deficiencies.describe('The complete list; by default it does not change.'),
@@ -103,7 +103,9 @@ const FirmReport = z
     notice: z.string(),
     year: z.int(),
     as_of: time,
-    bots: listOf(FirmBot).describe('Bots that trade or traded in the year, by slug.'),
+    bots: listOf(FirmBot).describe(
+      'Trading bots that existed in the year, by slug; archived ones only if their report was begun.',
+    ),
     statuses: z.strictObject({
       not_begun: z.int(),
       draft: z.int(),
@@ -138,7 +140,7 @@ export const getFirmReport = defineRoute({
   method: 'get',
   path: '/risk/validation-report',
   operationId: 'getFirmReport',
-  summary: 'Report the validation of all bots of a year',
+  summary: 'Report the validation of all bots for a year',
   description:
     'Counts the assessments of each paragraph over all trading bots, and lists their gaps and deficiencies with owner and due date. What it states about a bot is as of the last save or freeze of its report.',
   request: {

@@ -8,7 +8,7 @@ import type { Context } from './verb.ts';
 
 interface PreparedSearch {
   readonly bot: Bot;
-  /** With the outputs of its models. */
+  /** Contains the outputs of the bot's models. */
   readonly job: BacktestJob;
   readonly source: StrategySource;
 }

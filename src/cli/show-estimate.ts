@@ -44,7 +44,7 @@ export function showEstimate(out: Output, estimate: Estimate): void {
   out.table([{ title: 'figure' }, { title: 'estimate' }], rows);
 }
 
-/** `15 core seconds`: in the largest unit of which there are two. */
+/** `15 core seconds`: in the largest unit that gives at least two. */
 function formatCoreTime(ms: number): string {
   if (ms >= 2 * HOUR) return `${rounded(ms / HOUR)} core hours`;
   if (ms >= 2 * MINUTE) return `${rounded(ms / MINUTE)} core minutes`;

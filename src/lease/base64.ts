@@ -4,7 +4,7 @@ const LETTERS_AND_DIGITS = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz
 const STANDARD = `${LETTERS_AND_DIGITS}+/`;
 const URL_SAFE = `${LETTERS_AND_DIGITS}-_`;
 
-/** ES2026 encodes bytes 20 times as fast. */
+/** `toBase64` of ES2026 is 20 times as fast as `encode`; older engines lack it. */
 type Encodable = Uint8Array & { readonly toBase64?: () => string };
 
 /** RFC 4648 §4, with padding. */

@@ -23,7 +23,7 @@ export interface Citation {
    * of a CSV file (RFC 7111).
    */
   readonly source: string;
-  /** Where a chart shows it: from the entry to the exit of a trade, or a single time. */
+  /** Time on the chart: from the entry to the exit of a trade, or a single time. */
   readonly times?: CitedTimes;
 }
 

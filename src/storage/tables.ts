@@ -767,11 +767,11 @@ export interface ValidationReportsTable {
   frozen_at: number;
 }
 
-/** What people have entered into the validation report of a bot for a year. */
+/** Answers that people have entered into the validation report of a bot for a year. */
 export interface ValidationDraftsTable {
   bot_id: string;
   year: number;
-  /** From 1; each save and each freeze adds one. */
+  /** Number of saves and freezes so far, from 1. */
   revision: number;
   /** JSON of `Answers`. */
   answers: string;
@@ -879,14 +879,14 @@ export interface NotificationRulesTable {
   created_at: number;
 }
 
-/** A notification that is to be sent, or was. A row that has ended is never changed. */
+/** A notification to one channel. A row that has ended is never changed. */
 export interface NotificationDeliveriesTable {
-  /** Receivers get the same id with each attempt. */
+  /** All attempts send the same id. */
   delivery_id: string;
   /** Null for a test of a channel. */
   rule_id: string | null;
   rule_name: string;
-  /** What happened; a rule notifies once of each. */
+  /** Identifies what happened; a rule notifies once of each. */
   occurrence: string;
   channel: string;
   /** JSON of a `Notice`. */
@@ -902,7 +902,7 @@ export interface NotificationDeliveriesTable {
   ended_at: number | null;
 }
 
-/** Until when halts, failed tasks and alerts were compared with the rules; at most one row. */
+/** Time until which halts, failed tasks and alerts were compared with the rules; at most one row. */
 export interface NotificationScanTable {
   id: number;
   scanned_until: number;

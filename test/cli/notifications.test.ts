@@ -90,7 +90,7 @@ test('the commands list, test and remove', async () => {
   });
   const refused = await run('notifications test refused');
   expect(refused).toMatchObject({ code: 1, stdout: '' });
-  expect(refused.stderr).toContain('127.0.0.1 is a private address');
+  expect(refused.stderr).toContain('the address of 127.0.0.1 is private');
   expect((await run('notifications deliveries --status failed')).stdout).toContain('test');
   const { stdout: found } = await run('doctor --server --json');
   const { checks } = JSON.parse(found) as { readonly checks: readonly CheckResult[] };

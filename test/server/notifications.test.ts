@@ -350,8 +350,8 @@ test('Telegram gets the text for the chat, and its token is in no error', async 
   expect(text).toMatch(/^bot-0 is halted: a drill\n/);
   const headers = { authorization: server.admin };
   for (const [answered, error] of [
-    [401, 'Telegram does not know the token'],
-    [400, 'Telegram does not know the chat'],
+    [401, 'Telegram rejected the token; compare it with the one of BotFather'],
+    [400, 'Telegram rejected the chat; check chat_id, and add the bot to the chat'],
     [429, 'the receiver answered with status 429'],
   ] as const) {
     status = answered;
@@ -382,7 +382,7 @@ test('private addresses are refused, by name and by number, unless the channel a
     const { body } = await server.send('POST', path, { headers });
     expect(body, channel).toMatchObject({
       status: 'failed',
-      error: expect.stringMatching(/ is a private address: /) as string,
+      error: expect.stringMatching(/^the address of .+ is private; /) as string,
     });
   }
   expect(ops.requests).toEqual([]);
@@ -455,13 +455,13 @@ test('ten of many occurrences at the same time are reported one by one, and the 
   const types = ops.requests.map(({ body }) => (JSON.parse(body) as { type: string }).type);
   expect(types.filter((type) => type === 'bot.no_bars')).toHaveLength(10);
   expect(types.filter((type) => type === 'many')).toHaveLength(1);
-  const many = (await deliveries(server)).find(({ summary }) => summary.startsWith('30 more of'));
+  const many = (await deliveries(server)).find(({ summary }) => summary.startsWith('30 more for'));
   expect(many!.summary).toMatch(
-    /^30 more of the rule silence, such as: bot-\d+ has received no bars/,
+    /^30 more for the rule silence, such as: bot-\d+ has received no bars/,
   );
 });
 
-test('an error is a failed session or a critical alert, repeated after an hour at the earliest', async () => {
+test('an error is a failed session or a critical alert, sent at most once in each hour of the clock', async () => {
   const ops = await receiver();
   const server = await serve({ ops: webhook(ops) });
   const { storage } = server.services.tasks;
@@ -550,7 +550,7 @@ test('only the scope admin changes rules, and changes are audited', async () => 
   expect(await post({ ...rule, channel: 'oops' })).toMatchObject({
     status: 409,
     reason: 'unknown_channel',
-    remedy: 'Choose one of ops, mute.',
+    remedy: expect.stringMatching(/^Choose one of ops, mute, or add it to the file /) as string,
   });
   expect(await post({ ...rule, bots: ['no-such-bot'] })).toMatchObject({ status: 404 });
   expect(await post({ ...rule, amount: 1 })).toMatchObject({ status: 400 });

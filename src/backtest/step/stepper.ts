@@ -15,7 +15,7 @@ export type Reply =
       readonly state: StepState;
       /** Why the run stopped here; null at its end, and for `show`. */
       readonly stopped_by: string | null;
-      /** What the command looked for and did not find up to the end. */
+      /** Target that the command did not find up to the end; null if it found it. */
       readonly not_found: string | null;
       readonly finished: boolean;
     }

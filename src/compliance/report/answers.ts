@@ -152,11 +152,15 @@ export function requireUnchanged(
     }
   }
   if (problems.length === 0) return;
-  throw new ServiceError('conflict', 'another person changed the same answers meanwhile', {
-    reason: 'edited',
-    problems,
-    remedy: `Read the draft again, which has revision ${newest}, and save with that revision.`,
-  });
+  throw new ServiceError(
+    'conflict',
+    `the answers have changed since revision ${revision} of the draft`,
+    {
+      reason: 'edited',
+      problems,
+      remedy: `Read the draft again, which has revision ${newest}, and save with that revision.`,
+    },
+  );
 }
 
 /** Leaves out the id in the name of an author. */

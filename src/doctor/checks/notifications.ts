@@ -19,7 +19,8 @@ export const NOTIFICATIONS_CHECK: Check<Facts> = {
     const problems = [
       ...faults,
       ...lost.map(
-        ({ name, channel }) => `rule ${name} uses the channel ${channel}, which is missing`,
+        ({ name, channel }) =>
+          `rule ${name} uses the channel ${channel}, which the server does not have`,
       ),
       ...(failed > 0 ? [`${formatCountOf(failed, 'notification')} failed within a day`] : []),
     ];
@@ -29,7 +30,7 @@ export const NOTIFICATIONS_CHECK: Check<Facts> = {
         summary: problems.join('; '),
         evidence,
         remedy:
-          'See `service-local notifications deliveries --status failed`, correct the channel, and try it with `service-local notifications test CHANNEL`.',
+          'See `service-local notifications deliveries --status failed`. Correct the channel in the notifications_file of the server, restart it, and run `service-local notifications test CHANNEL`.',
       };
     }
     const counts = `${formatCountOf(rules.length, 'rule')}, ${formatCountOf(channels.length, 'channel')}`;

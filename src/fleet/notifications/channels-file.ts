@@ -43,7 +43,17 @@ const channelSchema = z.discriminatedUnion('type', [
     ...common,
     token_env: variable,
     /** Id of a chat, or the name of a channel, such as `@alerts`. */
-    chat_id: z.union([z.string().regex(/^(-?\d{1,20}|@\w{1,64})$/), z.int()]).transform(String),
+    chat_id: z
+      .union([
+        z
+          .string()
+          .regex(
+            /^(-?\d{1,20}|@\w{1,64})$/,
+            'must be the id of a chat, or the name of a channel such as @alerts',
+          ),
+        z.int(),
+      ])
+      .transform(String),
     api_url: plainUrl.default('https://api.telegram.org'),
   }),
 ]);
@@ -85,7 +95,7 @@ export function readChannelsFile(file: string): NotificationSettings {
       new ServiceError('invalid_setting', `notifications_file ${file} is invalid`, {
         problems,
         remedy:
-          'Correct it. Each channel is NAME: {type: webhook, url: URL, secret_env: VARIABLE}, or of the type email or telegram.',
+          'Correct the file. A channel is NAME: {type: webhook, url: URL, secret_env: VARIABLE}, or has the type email or telegram.',
       }),
     secretsHint: 'put the secret into an environment variable, and the name of the variable here',
   });

@@ -43,17 +43,17 @@ function senderOf(
     if (!secret) return missing(settings.secret_env);
     const key = parseWebhookSecret(secret);
     if (key !== undefined) return (message) => sendWebhook(settings, key, message);
-    return { fault: `${settings.secret_env} must be whsec_ and 24 to 64 bytes in base64` };
+    return { fault: `${settings.secret_env} must contain whsec_ and 24 to 64 bytes in base64` };
   }
   if (settings.type === 'telegram') {
     const token = env[settings.token_env];
     if (!token) return missing(settings.token_env);
     if (/^[\w:-]+$/.test(token)) return (message) => sendTelegram(settings, token, message);
-    return { fault: `${settings.token_env} is not a token of a Telegram bot` };
+    return { fault: `${settings.token_env} must contain the token of a Telegram bot` };
   }
   const { user, password_env } = settings;
   if ((user === undefined) !== (password_env === undefined)) {
-    return { fault: 'user and password_env belong together' };
+    return { fault: 'user and password_env must be set together' };
   }
   const password = password_env === undefined ? undefined : env[password_env];
   if (password_env !== undefined && !password) return missing(password_env);

@@ -38,8 +38,8 @@ const MOST_SINGLE = 10;
 const AT_ONCE = 500;
 
 /**
- * Records deliveries. A rule that already has one of an occurrence gets no other. If a rule has many,
- * most are grouped in one delivery.
+ * Records deliveries, at most one for each rule and occurrence. If a rule has more than `MOST_SINGLE`,
+ * the others are grouped in one delivery.
  */
 export async function addDeliveries(
   tx: Db,
@@ -83,7 +83,7 @@ async function insertNew(tx: Db, rows: readonly NotificationDeliveriesTable[]): 
 function groupOf(first: NewDelivery, count: number, now: number): NewDelivery {
   const { data, timestamp } = first.notice;
   const url = `${new URL(data.url).origin}/console`;
-  const summary = `${count} more of the rule ${data.rule ?? ''}, such as: ${data.summary}`;
+  const summary = `${count} more for the rule ${data.rule ?? ''}, such as: ${data.summary}`;
   return {
     ...first,
     occurrence: `many:${now}:${first.occurrence}`,
@@ -121,7 +121,7 @@ function rowOf({ rule, occurrence, channel, notice }: NewDelivery, now: number) 
   };
 }
 
-/** Returns those of the occurrences, as `RULE_ID OCCURRENCE`, that have a delivery already. */
+/** Returns the occurrences that already have a delivery, as `RULE_ID OCCURRENCE`. */
 export async function findDelivered(
   db: Db,
   rule_ids: readonly string[],

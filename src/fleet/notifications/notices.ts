@@ -1,4 +1,4 @@
-/** What a notification states, for programs and for people. */
+/** Content of a notification, for programs and for people. */
 import { printableLine } from '../../base/printable.ts';
 
 export const NOTICE_TYPES = [
@@ -15,7 +15,7 @@ export const NOTICE_TYPES = [
 /** Body of a webhook. */
 export interface Notice {
   readonly type: (typeof NOTICE_TYPES)[number];
-  /** When it happened, RFC 3339 in UTC. */
+  /** Time of the occurrence, RFC 3339 in UTC. */
   readonly timestamp: string;
   readonly data: {
     /** Name of the rule; null for a test of a channel. */

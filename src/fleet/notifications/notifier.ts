@@ -39,7 +39,7 @@ export interface NotifierService {
 }
 
 const POLL_EVERY_MS = 1000;
-/** Attempts of a delivery, over about three hours. */
+/** Attempts of a delivery, within about three hours unless the receiver asks for longer waits. */
 const MOST_ATTEMPTS = 12;
 const WAITS = { shortestMs: 5000, longestMs: HOUR };
 /** Attempts at the same time, by channel, so that a receiver that hangs delays no other channel. */
@@ -57,17 +57,17 @@ const EVALUATED_EVERY_MS: Readonly<Record<NotificationCondition, number>> = {
 };
 
 /**
- * Finds what the rules are about, and sends notifications of it. It reads what trading has recorded,
- * so that trading never waits for it. Several servers on one database share the work: each delivery
- * has one sender at a time. A server that dies during an attempt may have sent it; another one then
- * sends it again, with the same id.
+ * Finds occurrences that match the rules, and sends notifications of them. Reads what trading has
+ * recorded, so that trading never waits. Several servers on one database share the work: each delivery
+ * has one sender at a time. A server that dies during an attempt may have sent the delivery; another
+ * one then sends it again, with the same id.
  */
 export class Notifier {
   readonly #service: NotifierService;
   readonly #stopping = new AbortController();
   /** Attempts in progress, by channel. */
   readonly #attempts = new Map<string, Set<Promise<void>>>();
-  /** When the rules of a condition were evaluated, by the clock of the service. */
+  /** Time of the last evaluation of the rules of a condition, by the clock of the service. */
   readonly #evaluatedAt = new Map<NotificationCondition, number>();
   #timer: NodeJS.Timeout | undefined;
   #polling: Promise<void> | undefined;

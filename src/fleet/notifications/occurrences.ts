@@ -1,4 +1,4 @@
-/** Finds what has happened that rules could be about. */
+/** Finds occurrences that rules can match. */
 import { sql, type ExpressionBuilder } from 'kysely';
 import { DAY, HOUR } from '../../base/durations.ts';
 import { formatPercent, formatSpan } from '../../base/format.ts';
@@ -18,7 +18,7 @@ export interface Occurrence {
   readonly bot_id: string | null;
   /** Milliseconds since the Unix epoch. */
   readonly at: number;
-  /** What is compared with the amount of a rule; null for conditions without one. */
+  /** Value that is compared with the amount of a rule; null for conditions without one. */
   readonly measure: number | null;
   /** Text after the name of the bot, such as `is halted: …`; the whole summary if there is no bot. */
   readonly text: string;
@@ -85,12 +85,12 @@ async function findFailedSessions(db: Db, since: number): Promise<Occurrence[]> 
   });
 }
 
-/** Alerts of the same cause are one occurrence within an hour, so that a flood sends few messages. */
+/** Alerts of the same cause in the same hour of the clock are one occurrence, so that a flood sends few messages. */
 async function findCriticalAlerts(db: Db, since: number): Promise<Occurrence[]> {
   const events = await db
     .selectFrom('bot_events')
     .select(['bot_id', 'seq', 'run_id', 'recorded_at', 'payload'])
-    // As in the partial index of alerts.
+    // The literal lets the database use the partial index of alerts.
     .where(sql<boolean>`kind = 'alert.raised'`)
     .where('recorded_at', '>=', since)
     .where('payload', 'like', '%"severity":"critical"%')

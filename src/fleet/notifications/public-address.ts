@@ -3,8 +3,8 @@ import { BlockList, isIP, type LookupFunction } from 'node:net';
 import { SendFailure } from './send-failure.ts';
 
 /**
- * Addresses of IPv4 that are not reachable from the Internet, from the special-purpose registry of
- * IANA. They include those of cloud metadata, 169.254.169.254 and 100.100.100.200.
+ * IPv4 addresses that are not reachable from the Internet, from the special-purpose registry of IANA.
+ * They include the addresses of cloud metadata, 169.254.169.254 and 100.100.100.200.
  */
 const RESERVED = [
   '0.0.0.0/8',
@@ -22,7 +22,7 @@ const RESERVED = [
   '203.0.113.0/24',
   '224.0.0.0/3',
 ];
-/** Global addresses of IPv6, without documentation, Teredo and 6to4, which contain addresses of IPv4. */
+/** Global IPv6 addresses. Documentation is excluded, and Teredo and 6to4, which contain IPv4 addresses. */
 const GLOBAL_6 = '2000::/3';
 const RESERVED_6 = ['2001::/23', '2001:db8::/32', '2002::/16', '3fff::/20'];
 
@@ -83,6 +83,6 @@ export async function resolvePublic(host: string): Promise<string> {
 
 function privateAddress(host: string): SendFailure {
   return new SendFailure(
-    `${host} is a private address: set allow_private_address of the channel if it should be used`,
+    `the address of ${host} is private; to allow it, set allow_private_address: true in the channel and restart the server`,
   );
 }

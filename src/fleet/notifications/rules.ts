@@ -131,10 +131,7 @@ export function requireChannel(channels: Channels, name: string): void {
   const names = [...channels.keys()];
   throw new ServiceError('conflict', `the server has no channel ${JSON.stringify(name)}`, {
     reason: 'unknown_channel',
-    remedy:
-      names.length === 0
-        ? 'Add it to the file that `service-local config explain notifications_file` names on the server, and restart the server.'
-        : `Choose one of ${names.join(', ')}.`,
+    remedy: `${names.length > 0 ? `Choose one of ${names.join(', ')}, or add` : 'Add'} it to the file that \`service-local config explain notifications_file\` names on the server, and restart the server.`,
   });
 }
 

@@ -49,7 +49,10 @@ export async function sendEmail(
 function describeRefusal(error: unknown): unknown {
   if (!(error instanceof Error)) return error;
   const { code, responseCode } = error as { code?: unknown; responseCode?: unknown };
-  if (code === 'ETLS') return new SendFailure('the mail server does not offer TLS');
+  if (code === 'ETLS')
+    return new SendFailure(
+      'the mail server does not offer STARTTLS; check port and security of the channel',
+    );
   const status = typeof responseCode === 'number' ? ` (${responseCode})` : '';
   if (code === 'EAUTH') return new SendFailure(`the mail server rejected the login${status}`);
   if (code === 'EENVELOPE') {

@@ -20,9 +20,11 @@ export async function sendTelegram(
     signal,
   });
   if (answer.status === 401 || answer.status === 404) {
-    throw new SendFailure('Telegram does not know the token');
+    throw new SendFailure('Telegram rejected the token; compare it with the one of BotFather');
   }
-  if (answer.status === 400) throw new SendFailure('Telegram does not know the chat');
-  if (answer.status === 403) throw new SendFailure('the bot of Telegram may not write to the chat');
+  if (answer.status === 400)
+    throw new SendFailure('Telegram rejected the chat; check chat_id, and add the bot to the chat');
+  if (answer.status === 403)
+    throw new SendFailure('the Telegram bot may not write to the chat; add it to the chat');
   requireSuccess(answer);
 }

@@ -3,7 +3,7 @@ import { stateHash, type SessionState } from '../../events/session-state.ts';
 import type { BotEventsTable } from '../../storage/tables.ts';
 import { INPUT_KINDS, type SessionInput } from '../../trading/session-events.ts';
 
-/** Where a fork leaves a session: after everything that follows the last bars up to an event. */
+/** Position at which a fork leaves a session: after everything that follows the last bars up to an event. */
 export interface ForkPoint {
   /** Time of these bars, ms since epoch. */
   readonly time: number;

@@ -127,7 +127,7 @@ function compare(
   };
 }
 
-/** What both runs have in common. */
+/** Inputs that both runs share. */
 interface Past {
   readonly recorded: RecordedRun;
   /** The inputs after the warm-up, in recorded order. */

@@ -12,7 +12,7 @@ import type { TradeRow } from './result-files.ts';
 import { figureOf, FIGURES, stateStat, STATS } from './state-items.ts';
 
 const MOST_GROUPS = 40;
-/** From Monday. */
+/** Names of the weekdays, Monday first. */
 export const WEEK = [...WEEKDAYS.slice(1), WEEKDAYS[0]!];
 
 type ItemsQuery = Extract<Query, { kind: 'items' }>;

@@ -44,7 +44,7 @@ export const EXIT_PHRASES: readonly (readonly [slot: Slot, value: string, phrase
 
 /**
  * Finds how each closed trade ended, by its number.
- * @throws ServiceError `not_found` if the events of the run do not tell it.
+ * @throws ServiceError `not_found` if the events of the run do not state it.
  */
 export async function exitsOf(
   run: RunRecord,
@@ -52,7 +52,7 @@ export async function exitsOf(
   const [trades, events] = await Promise.all([run.trades(), run.events()]);
   const reasons = events.reasonsOf(trades, run.window.to);
   if (reasons.size === 0 && trades.some(({ status }) => status === 'closed')) {
-    throw missing(`the events do not tell how the trades ended, in ${run.said}`);
+    throw missing(`the events do not state how the trades ended, in ${run.said}`);
   }
   return ({ number }) => reasons.get(number);
 }

@@ -1,4 +1,4 @@
-/** What a run records only in `events.ndjson`: costs by time, time in the market, and exit reasons. */
+/** Data that a run records only in `events.ndjson`: costs by time, time in the market, and exit reasons. */
 import type { ExitReason } from '../../backtest/report/exit-reasons.ts';
 import { exitReasonsFrom, parseEvents } from '../../backtest/report/recorded-events.ts';
 import { cite, fileOf, missing, type Facts, type Run } from './facts.ts';
@@ -8,7 +8,7 @@ import type { Citation } from '../answering.ts';
 export interface RunEvents {
   /** Costs in the order of their time, account currency. */
   readonly costs: readonly Cost[];
-  /** Exit reasons by the id of the trade; empty if the events do not tell them. */
+  /** Exit reasons by the id of the trade; empty if the events do not state them. */
   readonly reasonsOf: (
     trades: readonly TradeRow[],
     last: string,
@@ -90,7 +90,7 @@ export function exposureOf(
   const share = (part: readonly boolean[]): number => part.filter(Boolean).length / part.length;
   const whole = Number(cite(result, '/exposure/time').value);
   if (Math.abs(share(steps) - whole) > 1e-9) {
-    throw missing(`the events do not tell the exposure of part of ${said}`);
+    throw missing(`the events do not yield the exposure of part of ${said}`);
   }
   return share(steps.slice(first, last + 1));
 }

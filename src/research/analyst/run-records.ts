@@ -1,4 +1,4 @@
-/** What a run, or a trading session that has no result yet, recorded. */
+/** Records of a run, or of a trading session that has no result yet. */
 import { isoTime } from '../../base/iso-time.ts';
 import type { Citation } from '../answering.ts';
 import { at, ifExists, withQuery } from '../call-api.ts';
@@ -121,7 +121,9 @@ async function openSession(facts: Facts, id: string): Promise<RunRecord | undefi
     curve: once(() => readSessionCurve(facts, id, first)),
     trades: once(() => readSessionTrades(facts, id)),
     async events() {
-      throw missing(`the session ${id} has no result yet, so I read no costs and exits of it`);
+      throw missing(
+        `the session ${id} has no result yet, so its costs and exit reasons are not available`,
+      );
     },
   };
 }

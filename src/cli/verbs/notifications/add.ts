@@ -8,7 +8,7 @@ import { showItems } from '../../show-items.ts';
 export const verb = defineServerVerb({
   summary: 'add a rule for notifications',
   description:
-    'Notifies the channel once of each occurrence from now on. halted: a bot or all bots are halted. error: a trading session fails, or raises a critical alert. drawdown: equity is below its peak by a fraction, such as 0.1. no_bars: a session records nothing for some seconds while its exchange is open. lease: the lease of an installation or of the server expires within some hours.',
+    'Notifies the channel once of each occurrence. halted: a bot or all bots are halted. error: a trading session fails, or raises a critical alert. drawdown: the equity of a session is below its peak by the fraction --amount. no_bars: a session records nothing for --amount seconds while its exchange is open. lease: the lease of an installation or of the server expires within --amount hours, and is not renewed. Drawdowns, missing bars and leases that exist already cause a notification, too.',
   arguments: { name: { description: 'name of the rule' } },
   options: {
     condition: {
@@ -19,7 +19,7 @@ export const verb = defineServerVerb({
     },
     amount: {
       value: 'n',
-      description: 'fraction for drawdown, seconds for no_bars, hours for lease',
+      description: 'fraction for drawdown, such as 0.1; seconds for no_bars; hours for lease',
       parse: parseAmount,
     },
     bot: { value: 'bot', description: 'only this bot (default: all bots)', repeat: true },

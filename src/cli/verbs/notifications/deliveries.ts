@@ -7,7 +7,8 @@ import { parseCount } from '../../parse-count.ts';
 
 export const verb = defineServerVerb({
   summary: 'list the newest notifications, and whether they were sent',
-  description: 'A failed attempt is repeated for about three hours; then the notification fails.',
+  description:
+    'The server makes up to twelve attempts, usually within three hours; then the notification fails.',
   options: {
     status: {
       value: 'status',

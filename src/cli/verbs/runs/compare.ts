@@ -33,9 +33,13 @@ export const verb = defineVerb({
   ],
   async run(context, args, options) {
     if (args.runs.length < 2 || args.runs.length > MOST_RUNS) {
-      throw new ServiceError('usage', `Name two to ${MOST_RUNS} runs, not ${args.runs.length}`, {
-        remedy: 'Directories of backtests contain summary.json; run ids are names in runs_dir.',
-      });
+      throw new ServiceError(
+        'usage',
+        `two to ${MOST_RUNS} runs can be compared, not ${args.runs.length}`,
+        {
+          remedy: 'Directories of backtests contain summary.json; run ids are names in runs_dir.',
+        },
+      );
     }
     const { findRun, readRun } = await import('../../../backtest/compare/stored-run.ts');
     const { compareRuns } = await import('../../../backtest/compare/compare-runs.ts');

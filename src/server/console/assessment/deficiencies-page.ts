@@ -115,8 +115,8 @@ function showDeficiencies(
       'Deficiencies',
       html`${faults && faultList(faults, links)} ${isEdited && savedList(draft)}
         <p class="note">
-          What people have found not to comply. Article 9 requires that each is remedied, and that
-          compliance is informed.
+          Deficiencies that people have found. Article 9 requires the firm to remedy each one, and
+          to inform the compliance function.
         </p>
         ${draftForm(
           visit,
@@ -134,7 +134,7 @@ function showDeficiencies(
   };
 }
 
-/** The list that another person has saved, which a further save replaces. */
+/** The list that was saved after the form was opened; saving the form again replaces it. */
 function savedList({ report }: DraftPage): Html {
   return html`<section>
     <h3 id="saved">The saved list</h3>

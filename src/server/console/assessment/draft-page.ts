@@ -115,7 +115,7 @@ export function faultList(
     <p>
       ${
         wasEdited
-          ? 'Another person changed these answers after you opened the form. What you typed is below and is not saved; save again to replace the other answers.'
+          ? 'These answers have changed since you opened the form. What you typed is below and is not saved; save again to replace the other answers.'
           : 'Nothing is saved yet. Correct these fields.'
       }
     </p>

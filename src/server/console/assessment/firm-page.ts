@@ -75,14 +75,14 @@ function parts(report: FirmReport): Html {
     </section>
     <section>
       <h2>Gaps</h2>
-      ${gaps.total === 0 ? html`<p>None, as far as reports are begun.</p>` : table<Gap>('Gaps', gapColumns(report.year), gaps.items)}
+      ${gaps.total === 0 ? html`<p>The reports that are begun have no gaps.</p>` : table<Gap>('Gaps', gapColumns(report.year), gaps.items)}
       ${rest(gaps)}
     </section>
     <section>
       <h2>Deficiencies</h2>
       ${
         deficiencies.total === 0
-          ? html`<p>None is entered, which does not mean that there is none.</p>`
+          ? html`<p>No deficiency has been entered, which does not mean that there is none.</p>`
           : table<Deficiency>('Deficiencies', deficiencyColumns(report.year), deficiencies.items)
       }
       ${rest(deficiencies)}

@@ -60,8 +60,8 @@ function showGaps(draft: DraftPage, visit: Visit, typed?: Typed): Content {
       'Gaps',
       html`${typed && faultList(typed.faults, links)}
         <p class="note">
-          Facts that the records do not contain, and the report does not assume. A gap closes by
-          itself once the records contain the fact.
+          A gap is a fact that the records do not contain, and that the report does not assume. It
+          closes by itself once the records contain the fact.
         </p>
         ${
           gaps.length === 0

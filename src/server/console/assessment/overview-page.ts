@@ -27,7 +27,7 @@ import { FIRM_PATH } from './firm-page.ts';
 import { fieldsOf } from './section-page.ts';
 import { isIn, SECTIONS, type AssessmentSection } from './sections.ts';
 
-/** Longest lists of a summary that is to fit on one printed page. */
+/** Lengths of the lists, so that the summary fits on one printed page. */
 const MOST_PARAGRAPHS = 8;
 const MOST_GAPS = 8;
 const MOST_DEFICIENCIES = 5;
@@ -135,7 +135,7 @@ function standing(
     ['Not applicable', count('n_a')],
     ['Gaps', gaps.length],
     [
-      'Gaps without owner or date',
+      'Gaps without owner or due date',
       gaps.filter(({ owner, due }) => !owner?.value || !due?.value).length,
     ],
     ['Gaps overdue', gaps.filter(({ due }) => (due?.value ?? '9') < today).length],
@@ -223,7 +223,7 @@ function deficienciesPart(draft: DraftPage): Html {
     </div>
     ${
       open.length === 0
-        ? html`<p>None is entered, which does not mean that there is none.</p>`
+        ? html`<p>No open deficiency has been entered, which does not mean that there is none.</p>`
         : shortened(open, MOST_DEFICIENCIES, (rows) =>
             table<(typeof open)[number]>(
               'Open deficiencies',

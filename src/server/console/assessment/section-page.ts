@@ -33,8 +33,8 @@ export function addSectionPages(pages: Pages): void {
 function sectionOf({ param }: Visit): AssessmentSection {
   const section = SECTIONS.find(({ id }) => id === param('section'));
   if (section !== undefined) return section;
-  throw new ServiceError('not_found', 'the form has no such section', {
-    remedy: 'Open the assessment of the bot, which lists its sections.',
+  throw new ServiceError('not_found', 'the form of the assessment has no such page', {
+    remedy: 'Open RTS 6 on the page of the bot, which lists the pages of the form.',
   });
 }
 

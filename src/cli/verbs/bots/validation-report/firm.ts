@@ -7,7 +7,7 @@ type Bot = FirmReport['bots']['items'][number];
 type Gap = FirmReport['gaps']['items'][number];
 
 export const verb = defineServerVerb({
-  summary: 'report the validation of all bots of a year',
+  summary: 'report the validation of all bots for a year',
   description:
     'Shows how far the report of each trading bot is, and lists all gaps with owner and due date. With --json, it also contains the deficiencies, and the number of bots with each assessment by paragraph. What it states about a bot is as of the last save or freeze of its report.',
   options: { year: YEAR_OPTION },

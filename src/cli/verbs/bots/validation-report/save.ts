@@ -14,13 +14,13 @@ import { defineVerb } from '../../../verb.ts';
 export const verb = defineVerb({
   summary: 'save answers of people in the draft of a report',
   description:
-    'Saves the answers of the file in --fill, as the form in the console does, without freezing the report. The file is the same as for `bots validation-report freeze`. Each gap has an owner and a due date: {"human": {"/generated_by/gaps/no_drill/owner": "Risk management", "/generated_by/gaps/no_drill/due": "2027-01-31"}}. With --revision, fails if another person has changed one of the answers since that revision of the draft. Without --fill, updates only what the report over all bots shows of this bot.',
+    'Saves the answers of the file in --fill, as the form in the console does, without freezing the report. The file is the same as for `bots validation-report freeze`. Each gap has an owner and a due date: {"human": {"/generated_by/gaps/no_drill/owner": "Risk management", "/generated_by/gaps/no_drill/due": "2027-01-31"}}. By default, the answers replace the saved ones; with --revision, the command fails if one has changed since that revision. Without --fill, updates only what the report over all bots shows of this bot.',
   arguments: { bot: BOT_ARGUMENT },
   options: {
     year: YEAR_OPTION,
     revision: {
       value: 'n',
-      description: 'revision of the draft that you have read; by default, replaces all values',
+      description: 'fail if one of the answers has changed since this revision of the draft',
       parse: parseCount,
     },
     fill: FILL_OPTION,
