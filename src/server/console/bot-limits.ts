@@ -22,7 +22,7 @@ function limitsOf({ document }: BotDetail): BotLimits {
 const THRESHOLDS = {
   max_order_value: ['threshold_order_value', 'firm: value of an order'],
   max_gross_exposure: ['threshold_gross_exposure', 'firm: share of the gross exposure'],
-  max_daily_loss: ['threshold_daily_loss', 'firm: share of the loss of a day'],
+  max_daily_loss: ['threshold_daily_loss', 'firm: share of the daily loss'],
   max_messages_per_second: ['threshold_messages', 'firm: share of the messages per second'],
 } as const satisfies Partial<
   Record<keyof NonNullable<Threshold['limits']>, readonly [string, string]>
