@@ -16,6 +16,13 @@ test('weekday and hour follow the time zone and its daylight saving time', () =>
   });
 });
 
+test('weekdays and hours of UTC are those of a formatter', () => {
+  const [utc, formatted] = [localTimes('UTC'), localTimes('Etc/UTC')];
+  for (let time = Date.UTC(1969, 11, 29); time < Date.UTC(1970, 0, 12); time += 59 * 60_000) {
+    expect(utc(time)).toEqual(formatted(time));
+  }
+});
+
 test('trades are grouped by the hour at the exchange, and daily ones by their date', () => {
   const trade = (id: number, entry_time: number): Trade =>
     ({
