@@ -27,8 +27,14 @@ export function sampleEquity(
 ): Float64Array {
   const endOf = (instant: number): number => bucketOf(instant, BUCKETS[sampling]).end;
   const samples = [initialCash];
+  let length = 1;
   for (let first = 0; first < equity.length;) {
-    first = firstAtLeast(time, endOf(time[first]!), first + 1);
+    const end = endOf(time[first]!);
+    // Most periods have as many steps as the one before, and a search would read many times.
+    const next = first + length;
+    const isNext = time[next - 1]! < end && (next === time.length || time[next]! >= end);
+    length = (isNext ? next : firstAtLeast(time, end, first + 1)) - first;
+    first += length;
     samples.push(equity[first - 1]!);
   }
   const isFirstAlone = time.length > 0 && !(time[1]! < endOf(time[0]!));
