@@ -20,8 +20,8 @@ export type TrialThreadRequest =
   | { readonly setups: readonly TrialSetup[] }
   | { readonly chunk: readonly Trial[] };
 
-/** Messages of a worker thread: the strategy is loaded, a trial has ended, a chunk has ended. */
-export type TrialThreadMessage = 'ready' | TrialResult | 'done';
+/** Messages of a worker thread: the strategy is loaded, trials have ended, a chunk has ended. */
+export type TrialThreadMessage = 'ready' | readonly TrialResult[] | 'done';
 
 /** A worker thread that runs chunks of trials, one chunk at a time. */
 export class TrialThread {
@@ -92,7 +92,7 @@ export class TrialThread {
   #receive(message: TrialThreadMessage): void {
     if (message === 'ready') this.#isReady = true;
     else if (message === 'done') this.#end?.resolve(undefined);
-    else this.#pass(message);
+    else for (const result of message) this.#pass(result);
   }
 
   #pass(result: TrialResult): void {

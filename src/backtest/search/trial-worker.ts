@@ -5,9 +5,13 @@ import { ServiceError } from '../../base/errors.ts';
 import { runStrategy } from '../../base/strategy-guard.ts';
 import { loadStrategy } from '../strategy-source.ts';
 import { TrialSetups } from './trial-setups.ts';
+import type { TrialResult } from './trial.ts';
 import type { TrialThreadData, TrialThreadMessage, TrialThreadRequest } from './trial-thread.ts';
 
-/** A thread of searches: posts the result of each trial of a chunk, then the end of the chunk. */
+/** Least time between two messages with results, ms; each message wakes the main thread. */
+const POST_MS = 50;
+
+/** A thread of searches: posts the results of the trials of a chunk, then the end of the chunk. */
 const { source, timeoutMs, columnBytes } = workerData as TrialThreadData;
 const { strategy, files } = runStrategy(Math.ceil(timeoutMs), () => loadStrategy(source));
 if (!isDeepStrictEqual(files, source.files)) {
@@ -26,14 +30,25 @@ process.on('uncaughtException', failLate);
 process.on('unhandledRejection', failLate);
 
 const post = (message: TrialThreadMessage): void => parentPort!.postMessage(message);
+const isOwn = 'module' in source;
+/** The clock without the guard that `strategy-guard.ts` puts on it. */
+const clock = performance.now.bind(performance);
+let posted = -Infinity;
 parentPort!.on('message', async (request: TrialThreadRequest) => {
-  if ('setups' in request) return trials.use(request.setups, 'module' in source);
+  if ('setups' in request) return trials.use(request.setups, isOwn);
+  let results: TrialResult[] = [];
   for (const trial of request.chunk) {
     late = undefined;
     const result = await trials.run(trial);
     const failed = late as ServiceError | undefined;
-    post(failed === undefined ? result : { ...trial, error: failed.message });
+    results.push(failed === undefined ? result : { ...trial, error: failed.message });
+    // If the memory of an own strategy is full, the first trial without a result has used it.
+    if (!isOwn && clock() - posted < POST_MS) continue;
+    post(results);
+    results = [];
+    posted = clock();
   }
+  if (results.length > 0) post(results);
   post('done');
 });
 post('ready');
