@@ -21,6 +21,9 @@ export type FileAnswer = { readonly id: number } & (
 /** Least time between two reports of the progress, ms. */
 const REPORT_MS = 50;
 
+// Loaded before the first request, which the main thread may still prepare.
+const loading = import('../market/load-dataset.ts');
+
 async function answer({ id, load, write, reports }: FileRequest): Promise<unknown> {
   let last = 0;
   const report = (done: number, total: number): void => {
@@ -31,7 +34,7 @@ async function answer({ id, load, write, reports }: FileRequest): Promise<unknow
   };
   const onProgress = reports ? report : undefined;
   if (load !== undefined) {
-    const { loadDataset } = await import('../market/load-dataset.ts');
+    const { loadDataset } = await loading;
     return loadDataset({ ...load, onProgress });
   }
   const { writeTableFiles } = await import('./table-files.ts');

@@ -18,6 +18,8 @@ const LONG_STEPS = 200_000;
 /** Size of a file of bars from which reading it takes longer than starting a thread for it. */
 const LONG_BYTES = 4 << 20;
 
+type DataFile = Pick<LoadOptions, 'source' | 'catalogueDir'>;
+
 interface OpenRequest extends PromiseWithResolvers<unknown> {
   readonly onProgress: OnLines | undefined;
 }
@@ -30,6 +32,15 @@ export class FileThread {
   #worker: Worker | undefined;
   readonly #open = new Map<number, OpenRequest>();
   #last = 0;
+
+  /** Starts the second thread if `load` will need it, while the caller prepares its requests. */
+  async prepareFor(sources: readonly DataFile[]): Promise<void> {
+    const long = await Promise.all(sources.map(isLong));
+    if (this.#worker === undefined && long.includes(true)) {
+      this.#worker = this.#start();
+      this.#worker.unref();
+    }
+  }
 
   /** See `loadDataset`. */
   async load(options: LoadOptions): Promise<Dataset> {
@@ -86,7 +97,7 @@ export class FileThread {
 }
 
 /** False for a file that cannot be read, which `loadDataset` reports. */
-async function isLong({ source, catalogueDir }: LoadOptions): Promise<boolean> {
+async function isLong({ source, catalogueDir }: DataFile): Promise<boolean> {
   try {
     const imported = await resolveDataset(catalogueDir, source);
     return statSync(imported?.path ?? source).size >= LONG_BYTES;

@@ -76,9 +76,7 @@ export const verb = defineVerb({
   ],
   async run(context, args, options) {
     const { loadBot } = await import('../../bots/load-bot.ts');
-    const { prepare } = await import('../../bots/prepare.ts');
     const { FileThread } = await import('../../backtest/file-thread.ts');
-    const { PhaseProgress } = await import('../phase-progress.ts');
     const { overridesOf } = await import('../runs.ts');
     const { loaderOf } = await import('../own-strategies.ts');
 
@@ -107,9 +105,13 @@ export const verb = defineVerb({
       await removeOldResult(junitFile);
     }
     const thread = new FileThread();
+    const catalogueDir = context.settings.catalogue_dir;
+    await thread.prepareFor(Object.values(bot.data).map((source) => ({ source, catalogueDir })));
+    const { prepare } = await import('../../bots/prepare.ts');
+    const { PhaseProgress } = await import('../phase-progress.ts');
     const progress = new PhaseProgress(context);
     const preparing = prepare(bot, {
-      catalogueDir: context.settings.catalogue_dir,
+      catalogueDir,
       assertions: options.assert,
       opensHoldout: options.openHoldout,
       load: (load) =>
