@@ -13,7 +13,9 @@ export type Child = string | number | Html | readonly Child[];
 export function html(literals: TemplateStringsArray, ...children: readonly Child[]): Html {
   const parts = withoutIndentation(literals);
   let source = parts[0]!;
-  for (const [index, child] of children.entries()) source += render(child) + parts[index + 1]!;
+  for (let index = 0; index < children.length; index += 1) {
+    source += render(children[index]!) + parts[index + 1]!;
+  }
   return new Html(source);
 }
 
@@ -34,8 +36,9 @@ export const nothing = new Html('');
 
 function render(child: Child): string {
   if (child instanceof Html) return child.source;
+  if (typeof child === 'number') return String(child);
   if (typeof child === 'object') return child.map(render).join('');
-  return String(child).replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
+  return child.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
 }
 
 /** JSON for a `<script type="application/json">`, without a `<` that could end it or begin a comment. */
