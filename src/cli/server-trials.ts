@@ -41,7 +41,9 @@ export class ServerTrials {
         batch = { lock, scope: scopeOf(job), trials: new Map() };
         this.#waiting.push(batch);
       }
-      batch.trials.set(trialKey(params), sharpe);
+      const key = trialKey(params);
+      // As in a ledger, the first execution counts: a test window may be the next training window.
+      if (!batch.trials.has(key)) batch.trials.set(key, sharpe);
     }
     this.#timer ??= setTimeout(() => this.#reportNow(), REPORT_EVERY_MS);
   }

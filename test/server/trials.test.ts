@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
-import { packTrials } from '../../src/backtest/ledger/packed-trials.ts';
+import { earlierTrials } from '../../src/backtest/ledger/earlier-trials.ts';
+import { NO_KEYS, packTrials } from '../../src/backtest/ledger/packed-trials.ts';
 import { countTrials, readTrials } from '../../src/fleet/tasks/trial-entries.ts';
 import { newTestApp, type Answer, type TestApp } from './in-process.ts';
 
@@ -27,8 +28,8 @@ const report = (change: object): Promise<Answer> =>
     headers: { authorization },
     body: { ...REPORT, ...change },
   });
-const earlier = async () => {
-  const own = { lock: 'a'.repeat(64), scope: SCOPE, keys: [] };
+const earlier = async (scope = SCOPE) => {
+  const own = { lock: 'a'.repeat(64), scope, keys: [] };
   return (await countTrials(server.services.tasks.storage.read, own)).earlier;
 };
 
@@ -94,4 +95,22 @@ test('trials that are reported at once are recorded once, and reported again wri
   write.mockClear();
   expect(await report(change)).toMatchObject({ status: 204 });
   expect(write).not.toHaveBeenCalled();
+});
+
+test('the server computes the figures that a machine computes from the entries', async () => {
+  const scope = { ...SCOPE, family: 'rsi_reversion' };
+  const window = { from: '2008-01-02T00:00:00.000Z', to: '2009-01-02T00:00:00.000Z' };
+  for (const [index, sharpe] of [0.1, 0.7, -0.3, 0.2].entries()) {
+    const change = { ...scope, ...(index > 1 && window), trials: packed(sharpe, 10 + index) };
+    expect(await report(change)).toMatchObject({ status: 204 });
+  }
+  // The entry of a backtest is not packed.
+  await server.execute(
+    "update trial_entries set packed = null, sharpe = -0.3 where trial_key = '000000000000000c'",
+  );
+  const most = { count: 1000, bytes: 1e6 };
+  const { entries } = await readTrials(server.services.tasks.storage.read, 0, most);
+  const figures = earlierTrials(entries, scope, { lock: 'a'.repeat(64), keys: NO_KEYS });
+  expect(figures).toMatchObject({ count: 4, sharpe_count: 4 });
+  expect(await earlier(scope)).toEqual(figures);
 });

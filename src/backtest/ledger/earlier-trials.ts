@@ -37,34 +37,44 @@ export function lengthOf({ from, to, bar_ms }: TrialScope): number {
   return Date.parse(to) - Date.parse(from) + bar_ms;
 }
 
+/** Trials that count together, with their Sharpe ratios at the length of one run. */
+export class TrialSample {
+  #count = 0;
+  readonly #sharpes: number[] = [];
+
+  /** @param share length of the trial divided by that of the run; a trial without a length has no Sharpe ratio */
+  add(sharpe: number | null, share: number): void {
+    this.#count += 1;
+    if (sharpe !== null && share > 0) this.#sharpes.push(sharpeAtLength(sharpe, share));
+  }
+
+  figures(): EarlierTrials {
+    // Sorted, because ledgers record trials in any order and the order changes the last digit of a sum.
+    const sharpes = Float64Array.from(this.#sharpes).sort();
+    const sum = sharpes.reduce((total, sharpe) => total + sharpe, 0);
+    const mean = sum / sharpes.length;
+    const squares = sharpes.reduce((total, sharpe) => total + (sharpe - mean) ** 2, 0);
+    return {
+      count: this.#count,
+      sharpe_count: sharpes.length,
+      sharpe_mean: sharpes.length === 0 ? null : mean,
+      sharpe_variance: sharpes.length < 2 ? null : squares / (sharpes.length - 1),
+    };
+  }
+}
+
 /** @param own trials that do not count */
 export function earlierTrials(
   records: Iterable<LedgerRecord>,
   scope: TrialScope,
   own: OwnTrials,
 ): EarlierTrials {
-  let count = 0;
-  let sharpes = 0;
-  let mean = 0;
-  /** Sum of squared deviations from the mean. */
-  let squares = 0;
+  const sample = new TrialSample();
   for (const record of records) {
     if (record.kind !== 'trials' || !areTogether(record, scope)) continue;
     const share = lengthOf(record) / lengthOf(scope);
     const keys = record.lock === own.lock ? own.keys : NO_KEYS;
-    for (const recorded of keys.otherSharpes(record.trials)) {
-      count++;
-      if (recorded === null) continue;
-      const sharpe = sharpeAtLength(recorded, share);
-      const deviation = sharpe - mean;
-      mean += deviation / ++sharpes;
-      squares += deviation * (sharpe - mean);
-    }
+    for (const sharpe of keys.otherSharpes(record.trials)) sample.add(sharpe, share);
   }
-  return {
-    count,
-    sharpe_count: sharpes,
-    sharpe_mean: sharpes === 0 ? null : mean,
-    sharpe_variance: sharpes < 2 ? null : squares / (sharpes - 1),
-  };
+  return sample.figures();
 }

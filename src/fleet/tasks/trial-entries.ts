@@ -1,12 +1,11 @@
 /** The trial ledger of a server, which counts the backtests and searches of all users and agents. */
-import { areTogether, lengthOf } from '../../backtest/ledger/earlier-trials.ts';
+import { areTogether, lengthOf, TrialSample } from '../../backtest/ledger/earlier-trials.ts';
 import {
   entryAfter,
   type LedgerEntry,
   type LedgerRecord,
   type TrialScope,
 } from '../../backtest/ledger/ledger-entry.ts';
-import { sharpeAtLength } from '../../backtest/deflated-sharpe.ts';
 import {
   countPacked,
   NO_KEYS,
@@ -172,7 +171,8 @@ export async function countTrials(
   if (holdout === undefined) return { earlier };
   const period = periodOf(scope, holdout);
   const opened = countOf(await groupsOver(db, 'holdout_opened', period));
-  const { count: trials } = await earlierThan(db, period);
+  const trials =
+    countOf(await groupsOver(db, 'trials', period)) + (await countPackedOver(db, period));
   return { earlier, holdout: { ...holdout, opened, trials } };
 }
 
@@ -185,65 +185,57 @@ interface Counted {
   readonly until?: number;
 }
 
-async function earlierThan(
-  db: Db,
-  scope: TrialScope,
-  counted: Counted = {},
-): Promise<EarlierTrials> {
-  const groups = [
-    ...(await groupsOver(db, 'trials', scope, counted)),
-    ...(await packedOver(db, scope, counted)),
-  ];
-  let sharpes = 0;
-  let sum = 0;
-  let sumOfSquares = 0;
-  for (const group of groups) {
-    const length = group.window_to - group.window_from + scope.bar_ms;
-    // An older version recorded any window, and one that ends before it begins has no Sharpe ratio.
-    if (length <= 0) continue;
-    const share = length / lengthOf(scope);
-    sharpes += Number(group.sharpes);
-    sum += sharpeAtLength(Number(group.sum ?? 0), share);
-    sumOfSquares += Number(group.squares ?? 0) * share;
+async function earlierThan(db: Db, scope: TrialScope, counted: Counted): Promise<EarlierTrials> {
+  const sample = new TrialSample();
+  const length = lengthOf(scope);
+  for await (const { sharpe, window_from, window_to } of singleOver(db, scope, counted)) {
+    sample.add(sharpe, (window_to - window_from + scope.bar_ms) / length);
   }
-  const mean = sum / sharpes;
-  const squares = Math.max(0, sumOfSquares - sharpes * mean ** 2);
-  return {
-    count: countOf(groups),
-    sharpe_count: sharpes,
-    sharpe_mean: sharpes === 0 ? null : mean,
-    sharpe_variance: sharpes < 2 ? null : squares / (sharpes - 1),
-  };
+  const { own, until } = counted;
+  const ownKeys = own === undefined ? NO_KEYS : new TrialKeys(own.keys);
+  for await (const { packed, ...row } of packedOver(db, scope, until)) {
+    const share = (row.window_to - row.window_from + scope.bar_ms) / length;
+    const keys = row.lock_digest === own?.lock ? ownKeys : NO_KEYS;
+    for (const sharpe of keys.otherSharpes(packed)) sample.add(sharpe, share);
+  }
+  return sample.figures();
 }
 
 const countOf = (groups: readonly { readonly entries: number | string | bigint }[]): number =>
   groups.reduce((total, { entries }) => total + Number(entries), 0);
 
-/** Sums over the entries of backtests that count together with a scope, by symbols and window. */
-async function groupsOver(
-  db: Db,
-  kind: TrialEntriesTable['kind'],
-  scope: TrialScope,
-  { own, until }: Counted = {},
-) {
-  let query = db
+/** Counts the entries of backtests that count together with a scope, by symbols. */
+async function groupsOver(db: Db, kind: TrialEntriesTable['kind'], scope: TrialScope) {
+  const groups = await overlapping(db, kind, scope)
+    .select(({ fn }) => ['symbols', fn.countAll().as('entries')])
+    .groupBy('symbols')
+    .execute();
+  return groups.filter(({ symbols }) => haveCommonSymbol(symbols, scope));
+}
+
+/** Selects the entries of backtests whose windows overlap with a scope. */
+function overlapping(db: Db, kind: TrialEntriesTable['kind'], scope: TrialScope) {
+  return db
     .selectFrom('trial_entries')
-    .select(({ fn, eb }) => [
-      'symbols',
-      'window_from',
-      'window_to',
-      fn.countAll().as('entries'),
-      fn.count('sharpe').as('sharpes'),
-      fn.sum('sharpe').as('sum'),
-      fn.sum(eb('sharpe', '*', eb.ref('sharpe'))).as('squares'),
-    ])
     .where('kind', '=', kind)
     .where('packed', 'is', null)
     .where('family', '=', scope.family)
     .where('bar_ms', '=', scope.bar_ms)
     .where('window_from', '<=', Date.parse(scope.to))
-    .where('window_to', '>=', Date.parse(scope.from))
-    .groupBy(['symbols', 'window_from', 'window_to']);
+    .where('window_to', '>=', Date.parse(scope.from));
+}
+
+const haveCommonSymbol = (symbols: string, scope: TrialScope): boolean =>
+  areTogether({ ...scope, symbols: symbolsOf(symbols) }, scope);
+
+const BACKTESTS_AT_ONCE = 10_000;
+
+/** Entries of backtests that count together with a scope. */
+async function* singleOver(db: Db, scope: TrialScope, { own, until }: Counted) {
+  let query = overlapping(db, 'trials', scope)
+    .select(['seq', 'symbols', 'window_from', 'window_to', 'sharpe'])
+    .orderBy('seq')
+    .limit(BACKTESTS_AT_ONCE);
   if (until !== undefined) query = query.where('seq', '<=', until);
   const recorded = own === undefined ? [] : await recordedKeys(db, own);
   if (own !== undefined && recorded.length > 0) {
@@ -251,10 +243,17 @@ async function groupsOver(
       is.or([is('lock_digest', '<>', own.lock), is('trial_key', 'not in', recorded)]),
     );
   }
-  const groups = await query.execute();
-  return groups.filter(({ symbols }) =>
-    areTogether({ ...scope, symbols: symbolsOf(symbols) }, scope),
-  );
+  const isTogether = new Map<string, boolean>();
+  for (let last = 0; ;) {
+    const rows = await query.where('seq', '>', last).execute();
+    for (const row of rows) {
+      const { symbols } = row;
+      if (!isTogether.has(symbols)) isTogether.set(symbols, haveCommonSymbol(symbols, scope));
+      if (isTogether.get(symbols)) yield row;
+    }
+    if (rows.length < BACKTESTS_AT_ONCE) return;
+    last = rows.at(-1)!.seq;
+  }
 }
 
 /** The keys with an entry of their own, of a backtest. */
@@ -269,31 +268,19 @@ async function recordedKeys(db: Db, { lock, keys }: OwnTrials): Promise<string[]
   return rows.map(({ trial_key }) => trial_key).filter((key) => own.has(key));
 }
 
-/** Sums over each entry of a search that counts together with a scope. */
-async function packedOver(
-  db: Db,
-  scope: TrialScope,
-  { own, until = Number.MAX_SAFE_INTEGER }: Counted,
-) {
+/** Entries of searches that count together with a scope. */
+async function* packedOver(db: Db, scope: TrialScope, until = Number.MAX_SAFE_INTEGER) {
   const { family, bar_ms } = scope;
-  const groups = [];
-  const ownKeys = own === undefined ? NO_KEYS : new TrialKeys(own.keys);
-  for await (const { packed, ...row } of packedRows(db, { family, bar_ms })) {
-    const { seq, symbols, window_from, window_to } = row;
-    if (seq > until) break;
-    if (!areTogether(scopeOf(row), scope)) continue;
-    const group = { symbols, window_from, window_to, entries: 0, sharpes: 0, sum: 0, squares: 0 };
-    const keys = row.lock_digest === own?.lock ? ownKeys : NO_KEYS;
-    for (const sharpe of keys.otherSharpes(packed)) {
-      group.entries += 1;
-      if (sharpe === null) continue;
-      group.sharpes += 1;
-      group.sum += sharpe;
-      group.squares += sharpe * sharpe;
-    }
-    groups.push(group);
+  for await (const row of packedRows(db, { family, bar_ms })) {
+    if (row.seq > until) return;
+    if (areTogether(scopeOf(row), scope)) yield row;
   }
-  return groups;
+}
+
+async function countPackedOver(db: Db, scope: TrialScope): Promise<number> {
+  let count = 0;
+  for await (const { packed } of packedOver(db, scope)) count += countPacked(packed);
+  return count;
 }
 
 async function isRecorded(db: Db, lock: string, trial_key: string): Promise<boolean> {

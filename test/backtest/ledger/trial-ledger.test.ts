@@ -81,6 +81,18 @@ describe('trials that were recorded', () => {
     expect(sharpe_variance).toBeCloseTo(2 / 4, 12);
   });
 
+  test('have the same figures to the last digit in whichever order they were recorded', () => {
+    const trials = trialsOf(0.1, 0.7, -0.3, null, 1e3, 0.2, 1e-3);
+    record(jobOf(), trials);
+    const figures = earlier();
+    for (const [index, trial] of trials.toReversed().entries()) {
+      const other = new TrialLedger(join(home, 'other'));
+      other.record(jobOf(), 'sweep', [trial]);
+      expect(other.capture(jobOf())([]).count).toBe(index + 1);
+    }
+    expect(new TrialLedger(join(home, 'other')).capture(jobOf())([])).toEqual(figures);
+  });
+
   test('are captured when a run starts', () => {
     const counted = new TrialLedger(home).capture(jobOf());
     record();
