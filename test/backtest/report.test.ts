@@ -93,6 +93,13 @@ it('a page of many instruments reports how many are omitted', () => {
   expect(page).toContain('Each candle is 6 bars.');
 });
 
+it.each([1e308, Infinity])('a run whose equity becomes %d has a report', (overflown) => {
+  const run = syntheticRun({ steps: 800 });
+  const equity = run.result.equity.map((value, step) => (step > 600 ? overflown : value));
+  const page = renderReport({ ...run, result: { ...run.result, equity } });
+  expect(page).toContain('Not drawn, because some of its values are infinite or too large.');
+});
+
 describe.runIf(isAtLength)('in a browser', { timeout: 30_000 }, () => {
   let browser: Browser;
   let page: Page;

@@ -44,7 +44,18 @@ const RIGHT = 8;
 const TOP = 8;
 const BOTTOM = 24;
 
+/** The figures of a run whose equity overflows go beyond it, where axes and coordinates overflow, too. */
+const MOST = 1e300;
+
+const isDrawable = (value: number): boolean => Math.abs(value) <= MOST;
+
 export function svgChart({ id, title, caption, x, y, marks }: SvgChart): Html {
+  if (![x.from, x.to, y.from, y.to, ...marks.flatMap(valuesOf)].every(isDrawable)) {
+    return html`<figure class="small">
+      <h3 id="${id}-title">${title}</h3>
+      <p class="note">Not drawn, because some of its values are infinite or too large.</p>
+    </figure>`;
+  }
   const toX = scaleOf(x, LEFT, WIDTH - RIGHT);
   const toY = scaleOf(y, HEIGHT - BOTTOM, TOP);
   const rows = y.ticks.map(
@@ -68,6 +79,12 @@ export function svgChart({ id, title, caption, x, y, marks }: SvgChart): Html {
     </svg>
     <figcaption id="${id}-text">${caption}</figcaption>
   </figure>`;
+}
+
+function valuesOf(mark: Mark): number[] {
+  return mark.kind === 'bars'
+    ? mark.bars.flatMap(({ from, to, y }) => [from, to, y])
+    : mark.points.flatMap((point) => point ?? []);
 }
 
 type Scale = (value: number) => number;
@@ -133,15 +150,19 @@ export function tickPercent(value: number): string {
   return formatPercent(value).replace(/\.?0+%$/, '%');
 }
 
-/** An axis over the values with round ticks; it includes zero if `hasZero`. */
+/**
+ * An axis over the values with round ticks; it includes zero if `hasZero`. Values that no chart can draw
+ * are left out.
+ */
 export function valueAxis(
   values: readonly number[],
   format: (value: number) => string,
   hasZero = true,
 ): Axis {
-  const ends = hasZero ? [0] : [];
-  const lowest = values.reduce((least, value) => Math.min(least, value), ends[0] ?? Infinity);
-  const highest = values.reduce((most, value) => Math.max(most, value), ends[0] ?? -Infinity);
+  const drawn = values.filter(isDrawable);
+  const start = hasZero ? 0 : (drawn[0] ?? 0);
+  const lowest = drawn.reduce((least, value) => Math.min(least, value), start);
+  const highest = drawn.reduce((most, value) => Math.max(most, value), start);
   const span = highest - lowest || Math.abs(highest) || 1;
   const power = 10 ** Math.floor(Math.log10(span / 4));
   const step = power * [1, 2, 5, 10].find((factor) => span / (factor * power) <= 5)!;
