@@ -1039,4 +1039,12 @@ export const MIGRATIONS: readonly Migration[] = [
       },
     ],
   },
+  {
+    name: 'listed halts',
+    // The order of `listHalts`, which every page of the console reads.
+    statements: [
+      `create index halts_listed on halts
+        ((case when lifted_at is null then 0 else 1 end), halt_id desc)`,
+    ],
+  },
 ];

@@ -60,6 +60,8 @@ test.each(SIZES)(
     browser.takeComplaints();
 
     await haltAfterSessionEnded(user);
+    // The open page would load itself again when the server is back, and interrupt the next one.
+    await page.goto('about:blank');
     await user.server.kill();
     user.server = await startAgain(user.server);
     browser.takeComplaints();
