@@ -17,7 +17,8 @@ const PATHS = [
   `/console/bots/${ONE_OF_MANY}`,
   `/console/bots/${ONE_OF_MANY}/runs`,
 ];
-const WHOLE_TABLE = /^SCAN (bots|bot_versions|bot_deployments|tasks|bot_events|trading_sessions|halts)$/;
+const WHOLE_TABLE =
+  /^SCAN (bots|bot_versions|bot_deployments|tasks|bot_events|trading_sessions|halts)$/;
 const MOST_ROWS = 200;
 const MOST_KIB = 64;
 
