@@ -93,7 +93,7 @@ export const addNotificationRule = defineRoute({
   operationId: 'addNotificationRule',
   summary: 'Add a rule for notifications',
   description:
-    'Notifies the channel once of each occurrence. Of more than ten at the same time, all but ten are grouped in one notification. `halted`: a bot or all bots are halted. `error`: a trading session fails, or raises a critical alert other than of a halt; the same alert of a bot is sent at most once in each hour of the clock. `drawdown`: the equity of a session is below its peak by the fraction `amount`. `no_bars`: a session records nothing for `amount` seconds, not counting the time in which the exchange of `universe.calendar` is closed. `lease`: the lease of an installation or of this server expires within `amount` hours and is not renewed. `halted` and `error` cover only what happens after the rule was added; the others also what is already the case.',
+    'Notifies the channel once of each occurrence. Of more than ten at the same time, all but ten are grouped in one notification. `halted`: a bot or all bots are halted. `error`: a trading session fails, or raises a critical alert other than of a halt; the same alert of a bot is sent at most once in each hour of the clock. `drawdown`: a session has lost the fraction `amount` of its highest equity. `no_bars`: a session records nothing for `amount` seconds, not counting the time in which the exchange of `universe.calendar` is closed. `lease`: the lease of an installation or of this server expires within `amount` hours and is not renewed. `halted` and `error` cover only what happens after the rule was added; the others also what is already the case.',
   idempotent: true,
   request: {
     body: jsonBody(

@@ -4,6 +4,16 @@ export const NOTIFICATION_CONDITIONS = ['halted', 'error', 'drawdown', 'no_bars'
 
 export type NotificationCondition = (typeof NOTIFICATION_CONDITIONS)[number];
 
+const UNITS: Partial<Readonly<Record<NotificationCondition, string>>> = {
+  no_bars: ' s',
+  lease: ' h',
+};
+
+/** Formats the amount of a rule with its unit; empty for conditions without an amount. */
+export function formatAmount(condition: NotificationCondition, amount: number | null): string {
+  return amount === null ? '' : `${amount}${UNITS[condition] ?? ''}`;
+}
+
 /** `grouped`: another delivery reports it together with others. */
 export const DELIVERY_STATUSES = ['pending', 'sent', 'failed', 'grouped'] as const;
 

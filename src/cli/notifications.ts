@@ -1,10 +1,11 @@
 import type { Delivery, Rule } from '../api/notifications.ts';
 import { formatActor } from '../base/format.ts';
+import { formatAmount } from '../base/notifications.ts';
 import type { Columns } from './show-items.ts';
 
 export const RULE_COLUMNS: Columns<Rule> = {
   rule: ({ name }) => name,
-  condition: ({ condition, amount }) => (amount === null ? condition : `${condition} ${amount}`),
+  condition: ({ condition, amount }) => `${condition} ${formatAmount(condition, amount)}`.trim(),
   bots: ({ bots }) => bots?.map(({ id, slug }) => slug ?? id).join(', ') ?? 'all',
   channel: ({ channel }) => channel,
   by: ({ created_by, created_by_name }) => formatActor(created_by, created_by_name),

@@ -557,7 +557,7 @@ test('only the scope admin changes rules, and changes are audited', async () => 
   expect(await post({ ...rule, condition: 'drawdown' })).toMatchObject({ status: 400 });
   expect(await post({ ...rule, condition: 'drawdown', amount: 10 })).toMatchObject({
     status: 400,
-    detail: 'the condition drawdown needs fraction of the highest equity from 0.0001 to 0.9999',
+    detail: 'the condition drawdown needs a fraction of the highest equity from 0.0001 to 0.9999',
   });
   expect(await post(rule)).toMatchObject({ status: 201, bots: null, amount: null });
   expect(await post(rule)).toMatchObject({ status: 409, reason: 'exists' });

@@ -112,7 +112,7 @@ async function findCriticalAlerts(db: Db, since: number): Promise<Occurrence[]> 
   });
 }
 
-/** Open sessions whose equity is below its peak by at least the fraction `least`. */
+/** Open sessions that have lost at least the fraction `least` of their highest equity. */
 export async function findDrawdowns(db: Db, least: number): Promise<Occurrence[]> {
   const equity = sql<number>`cast(${jsonText(db, 'session.state', ['equity'])} as double precision)`;
   const peakPath = ['carry', 'risk', 'peak_equity'];
@@ -126,7 +126,7 @@ export async function findDrawdowns(db: Db, least: number): Promise<Occurrence[]
   return sessions.map(({ task_id, bot_id, recorded_at: at, ...account }) => {
     const measure = 1 - account.equity / account.peak;
     return {
-      // A later drawdown, from a higher peak, is another occurrence.
+      // A later drawdown, from a higher equity, is another occurrence.
       key: `drawdown:${task_id}:${account.peak}`,
       condition: 'drawdown',
       type: 'bot.drawdown',

@@ -7,7 +7,7 @@ import type { Db, NotificationRulesTable } from '../../storage/tables.ts';
 import { getBotId } from '../registry/bots.ts';
 import type { Channels } from './channels.ts';
 
-/** Unit of the amount that a condition needs, and its limits; null for conditions without one. */
+/** Amount that a condition needs, and its limits; null for conditions without one. */
 const AMOUNTS: Readonly<
   Record<
     NotificationCondition,
@@ -16,9 +16,9 @@ const AMOUNTS: Readonly<
 > = {
   halted: null,
   error: null,
-  drawdown: { unit: 'fraction of the highest equity', least: 0.0001, most: 0.9999 },
-  no_bars: { unit: 'seconds', least: 5, most: 31_536_000 },
-  lease: { unit: 'hours', least: 1, most: 8760 },
+  drawdown: { unit: 'a fraction of the highest equity', least: 0.0001, most: 0.9999 },
+  no_bars: { unit: 'a number of seconds', least: 5, most: 31_536_000 },
+  lease: { unit: 'a number of hours', least: 1, most: 8760 },
 };
 
 export type NotificationRule = Readonly<Omit<NotificationRulesTable, 'bot_ids'>> & {

@@ -8,6 +8,7 @@ import type {
   testNotificationChannel,
 } from '../../api/notifications.ts';
 import { ServiceError } from '../../base/errors.ts';
+import { formatAmount } from '../../base/notifications.ts';
 import { botPath } from './bot-parts.ts';
 import type { Child, Html } from './html.ts';
 import { csrfField, type Content } from './layout.ts';
@@ -96,8 +97,7 @@ function ruleTable(rules: readonly Rule[]): Html {
 }
 
 function conditionOf({ condition, amount }: Rule): string {
-  const name = condition.replaceAll('_', ' ');
-  return amount === null ? name : `${name} ${amount}`;
+  return `${condition.replaceAll('_', ' ')} ${formatAmount(condition, amount)}`.trim();
 }
 
 function botsOf({ bots }: Rule): Child {

@@ -8,7 +8,7 @@ import { showItems } from '../../show-items.ts';
 export const verb = defineServerVerb({
   summary: 'add a rule for notifications',
   description:
-    'Notifies the channel once of each occurrence. halted: a bot or all bots are halted. error: a trading session fails, or raises a critical alert. drawdown: the equity of a session is below its peak by the fraction --amount. no_bars: a session records nothing for --amount seconds while its exchange is open. lease: the lease of an installation or of the server expires within --amount hours, and is not renewed. Drawdowns, missing bars and leases that exist already cause a notification, too.',
+    'Notifies the channel once of each occurrence. halted: a bot or all bots are halted. error: a trading session fails, or raises a critical alert. drawdown: a session has lost the fraction --amount of its highest equity. no_bars: a session records nothing for --amount seconds while its exchange is open. lease: the lease of an installation or of the server expires within --amount hours, and is not renewed. Drawdowns, missing bars and leases that exist already cause a notification, too.',
   arguments: { name: { description: 'name of the rule' } },
   options: {
     condition: {
