@@ -24,8 +24,8 @@ export interface HaltReport extends Verification {
   readonly verified_ms: number;
 }
 
-/** Number of sessions ended in one write, which then holds up others for less than 200 ms. */
-const MOST_PER_WRITE = 1024;
+/** Number of sessions ended in one write, which then holds up others for about 200 ms. */
+const MOST_PER_WRITE = 512;
 /** Time for which a halt retries while the database does not answer. */
 const RETRY_FOR_MS = 15_000;
 const RETRY_EVERY_MS = 250;
