@@ -234,7 +234,7 @@ describe.each(mainlyOn('postgres'))('scheduled agents on %s', (kind) => {
     now += 1;
     await turn(true);
     await storage.write((tx) =>
-      tx.updateTable('bot_versions').set({ document: '{}' }).where('bot_id', '=', bot_id).execute(),
+      tx.updateTable('bot_versions').set({ document: '{' }).where('bot_id', '=', bot_id).execute(),
     );
     await pass(6 * HOUR);
     expect(asked).toHaveBeenCalledOnce();
