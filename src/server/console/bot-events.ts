@@ -5,7 +5,7 @@ import type { AnswerOf } from '../../client/route.ts';
 import { formatMoney, formatQuantity } from '../../base/format.ts';
 import { TIMELINE } from './assets.ts';
 import { botFrame, readBot } from './bot-frame.ts';
-import { botPath, EVENT_DETAILS, shortId, status, taskPath } from './bot-parts.ts';
+import { botPath, eventDetails, shortId, status, taskPath } from './bot-parts.ts';
 import type { Child, Html } from './html.ts';
 import type { Content } from './layout.ts';
 import { badge, emptyState, facts, table, time } from './parts.ts';
@@ -250,7 +250,7 @@ function eventTable(
         { title: 'Kind', cell: ({ kind }) => kind },
         { title: 'Happened', cell: ({ occurred_at }) => time(occurred_at) },
         { title: 'Recorded', cell: ({ recorded_at }) => time(recorded_at) },
-        EVENT_DETAILS,
+        eventDetails(),
       ],
       events,
     )}

@@ -1,6 +1,6 @@
 import { html } from 'hono/html';
 import type { BotDetail, getBot } from '../../api/bots.ts';
-import { BOTS_PATH, botPath, status } from './bot-parts.ts';
+import { BOTS_PATH, botPath, botStatus } from './bot-parts.ts';
 import type { Child, Html } from './html.ts';
 import type { Visit } from './pages.ts';
 
@@ -34,7 +34,8 @@ export function botFrame(bot: BotDetail, page: (typeof TABS)[number]['page'], bo
   const { slug, kind, current_version } = bot;
   return html`<div class="heading">
       <p>
-        <a href="${BOTS_PATH}">Bots</a> / <code>${slug}</code> ${status(bot.status)}
+        <a href="${BOTS_PATH}">Bots</a> /
+        <code>${slug}</code> ${botStatus(bot.status, bot.halted?.scope)}
         <span class="note">${kind}, version ${current_version}</span>
       </p>
       <div class="actions">

@@ -70,10 +70,13 @@ export function barTime(instant: string, isDaily: boolean): Html {
   return html`<time datetime="${instant}">${text}</time>`;
 }
 
-/** The status of a bot, or its halt while one is in force. */
-export function botStatus({ status: of, activity }: BotListItem): Html {
-  if (activity?.halted === 'bot') return badge('bad', 'halted');
-  return activity?.halted === 'all' ? badge('bad', 'all halted') : status(of);
+/**
+ * The status of a bot, or its halt while one is in force.
+ * @param halted scope of the halt.
+ */
+export function botStatus(of: BotDetail['status'], halted: 'bot' | 'all' | undefined | null): Html {
+  if (halted === 'bot') return badge('bad', 'halted');
+  return halted === 'all' ? badge('bad', 'all halted') : status(of);
 }
 
 type RunKind = BotDeployment['target'] | Task['kind'];
@@ -176,15 +179,22 @@ export function select(
   </div>`;
 }
 
-/** A column with the summary of an event, which opens to its payload. */
-export const EVENT_DETAILS: Column<BotEvent> = {
-  title: 'Details',
-  cell: ({ kind, payload }) =>
-    html`<details>
-      <summary>${eventText(kind, payload)}</summary>
-      <pre>${JSON.stringify(payload, null, 2)}</pre>
-    </details>`,
-};
+/**
+ * A column with the summary of an event, which opens to its payload.
+ * @param names of actors, by their ids; the summary shows other actors by id.
+ */
+export function eventDetails(names: ReadonlyMap<unknown, string> = new Map()): Column<BotEvent> {
+  return {
+    title: 'Details',
+    cell({ kind, payload }) {
+      const by = names.get(payload['by']);
+      return html`<details>
+        <summary>${eventText(kind, by === undefined ? payload : { ...payload, by })}</summary>
+        <pre>${JSON.stringify(payload, null, 2)}</pre>
+      </details>`;
+    },
+  };
+}
 
 /** A path with the values of a query that are defined. */
 export function withQuery(path: string, query: object): string {

@@ -88,7 +88,7 @@ function list(bots: readonly BotListItem[]): Child {
     'Bots',
     [
       BOT_COLUMN,
-      { title: 'Status', cell: botStatus },
+      { title: 'Status', cell: (bot) => botStatus(bot.status, bot.activity?.halted) },
       { title: 'Version', isNumber: true, cell: ({ current_version }) => current_version },
       { title: 'Running', isNumber: true, cell: ({ activity }) => activity!.running },
       { title: 'Last run', cell: lastRun },

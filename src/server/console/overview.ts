@@ -158,7 +158,7 @@ function botTable(bots: readonly BotListItem[]): Html {
     'Bots',
     [
       BOT_COLUMN,
-      { title: 'Status', cell: botStatus },
+      { title: 'Status', cell: (bot) => botStatus(bot.status, bot.activity?.halted) },
       { title: 'Sessions', isNumber, cell: ({ activity }) => activity!.sessions.length },
       {
         title: 'Equity',

@@ -1,10 +1,11 @@
 import { html } from 'hono/html';
 import type { BotEvent, listBotEvents } from '../../api/bot-state.ts';
 import type { cancelTask, getTask, getTaskResult, listTaskFiles, Task } from '../../api/tasks.ts';
+import { formatActor } from '../../base/format.ts';
 import { TASK, TASKS } from './assets.ts';
 import { readBotNames, type BotNames } from './bot-names.ts';
 import { DEPLOY_KINDS } from './bot-events.ts';
-import { botPath, EVENT_DETAILS, taskProgress, status, taskPath, TASKS_PATH } from './bot-parts.ts';
+import { botPath, eventDetails, taskProgress, status, taskPath, TASKS_PATH } from './bot-parts.ts';
 import { deploymentFacts, deploymentOf } from './bot-production.ts';
 import type { Child, Html } from './html.ts';
 import { sentence, type Content } from './layout.ts';
@@ -122,7 +123,7 @@ async function showTask(visit: Visit): Promise<Content> {
       ${result}
       <section>
         <h2 id="log">Events</h2>
-        ${log.length === 0 ? html`<p>The event log of the bot has no entry for this task.</p>` : logTable(log)}
+        ${log.length === 0 ? html`<p>The event log of the bot has no entry for this task.</p>` : logTable(log, actorNames(task, session))}
         <p class="note">
           From the command line: <code>service-local tasks get ${task_id}</code>,
           <code
@@ -157,7 +158,19 @@ async function logOf(call: Visit['call'], { bot_id, task_id }: Task): Promise<re
   return items;
 }
 
-function logTable(events: readonly BotEvent[]): Html {
+/** Names of the administrators whom events of the task most often name: its creator and the visitor. */
+function actorNames(
+  { created_by, created_by_name }: Task,
+  { caller, name }: Visit['session'],
+): ReadonlyMap<string, string> {
+  const creator = formatActor(created_by, created_by_name);
+  return new Map([
+    [created_by, creator],
+    [`administrator:${caller.administrator_id}`, name],
+  ]);
+}
+
+function logTable(events: readonly BotEvent[], names: ReadonlyMap<string, string>): Html {
   return html`<div class="events">
     ${table<BotEvent>(
       'Events of this task',
@@ -168,7 +181,7 @@ function logTable(events: readonly BotEvent[]): Html {
           isHeader: true,
           cell: ({ kind }) => kind.replace('run.', '').replace('deploy.', '').replace('_', ' '),
         },
-        EVENT_DETAILS,
+        eventDetails(names),
       ],
       events,
     )}

@@ -197,7 +197,10 @@ describe('a backtest', () => {
     const next = taskAt((await visitor.submit('/console/bots/hostile/backtest', form)).location);
     expect(await show('/console/tasks?status=queued')).toContain(next);
     await visitor.submit(`/console/tasks/${next}/cancel`);
-    expect(await show(`/console/tasks/${next}`)).toContain('canceled');
+    const text = await show(`/console/tasks/${next}`);
+    expect(text).toContain('canceled');
+    expect(text).toMatch(/<summary>backtest, requested by a-/);
+    expect(text).not.toMatch(/<summary>[^<]*administrator:/);
   });
 
   test('shows the error of a failed run', async () => {
@@ -239,6 +242,9 @@ describe('a halt', () => {
       expect(await show(path)).toMatch(/<aside class="halted"[\s\S]*bot-2/);
     }
     expect(await show('/console/bots')).toContain('halted</span>');
+    expect(await show('/console/bots/bot-2')).toMatch(
+      /<code>bot-2<\/code>\s*<span class="badge bad">halted/,
+    );
     expect(await show('/console/halts')).toContain('Resume bot-2…');
     expect((await visitor.submit('/console/bots/bot-3/resume', { reason })).status).toBe(409);
     const { location } = await visitor.submit('/console/bots/bot-2/resume', { reason });
