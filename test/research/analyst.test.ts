@@ -462,6 +462,13 @@ it('reports halts, alerts, sessions and proposals', async () => {
   expect((await checked('How often was it halted?')).answer).toContain('control.halted');
   expect((await checked('Any alerts?')).answer).toContain('alert.raised');
 
+  await ok('POST', '/bots/demo/resume', { reason: 'The cause is known.' });
+  const { answer: why } = await checked('Why was it halted?');
+  expect(why).toMatch(/^It is not halted now\./);
+  expect(why).toMatch(
+    / control\.halted .*deploy this one.*\n.* control\.resumed .*The cause is known/,
+  );
+
   const rationale = 'It follows turns sooner.';
   await ok('POST', '/bots/demo/proposals', { params: { fast: 12 }, rationale });
   for (const prompt of ['Which versions have been proposed?', 'How do I apply the proposal?']) {

@@ -101,7 +101,7 @@ async function limits(facts: Facts, isWanted: (value: unknown) => boolean): Prom
 async function halted(facts: Facts): Promise<Reply> {
   const bot = await botOf(facts);
   const { halted: halt } = bot.data;
-  if (halt === null) return reply('It is not halted.', cite(bot, '/halted', 'halted'));
+  if (halt === null) return notHalted(facts, cite(bot, '/halted', 'halted'));
   const which = halt.scope === 'all' ? 'All bots are halted' : 'It is halted';
   return reply(
     `${which} since ${halt.at}, by ${formatActor(halt.by, halt.by_name)}: ${quoted(halt.reason)}.`,
@@ -109,6 +109,17 @@ async function halted(facts: Facts): Promise<Reply> {
   );
 }
 
+/** Reports the last halt, too, because "why was it halted" is usually asked after it was lifted. */
+async function notHalted(facts: Facts, cited: ReturnType<typeof cite>): Promise<Reply> {
+  const { data } = await eventsOf(facts, HALT_EVENTS, 2);
+  if (data.items.length === 0) return reply('It is not halted.', cited);
+  return reply(
+    ['It is not halted now. Its last halt and resumption:', ...data.items.map(stateEvent)],
+    [cited, ...data.items.map((event) => citeEvent(facts.bot, event))].flat(),
+  );
+}
+
+const HALT_EVENTS = ['control.halted', 'control.resumed'];
 const LONGEST_PAYLOAD = 200;
 const MOST_EVENTS = 10;
 /** Read to find events that do not belong to conversations. */
@@ -284,7 +295,7 @@ export const STATE_TOPICS: TopicPart = {
       'How often was it halted?',
       'its last halts and resumptions',
       ['often|history|times|past halt|halted', 'resume|resumed', 'was halt|halted before|ever'],
-      ['control.halted', 'control.resumed'],
+      HALT_EVENTS,
       'It was never halted by itself.',
     ),
     {
