@@ -61,7 +61,7 @@ function* piecesOf(parts: Iterable<string>): Generator<string> {
 export function notWritable(
   path: string,
   cause: unknown,
-  remedy = 'Make its directory writable, or choose another directory.',
+  remedy = 'Choose a directory that exists and that you may write to.',
 ): ServiceError {
   const reason = isSystemError(cause) ? cause.code : String(cause);
   return new ServiceError('output_not_writable', `cannot write ${path} (${reason})`, {

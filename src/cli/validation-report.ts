@@ -37,7 +37,9 @@ export async function readFilling(
   try {
     return JSON.parse(text) as Filling;
   } catch (error) {
-    throw new ServiceError('invalid_data', `${file} is not JSON: ${(error as Error).message}`);
+    throw new ServiceError('invalid_data', `${file} is not JSON: ${(error as Error).message}`, {
+      remedy: 'Write it as `service-local help bots validation-report save` describes.',
+    });
   }
 }
 

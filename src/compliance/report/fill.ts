@@ -51,7 +51,8 @@ export function enterAnswers(
   if (problems.length > 0) {
     throw new ServiceError('invalid_request', 'some values cannot be entered into the report', {
       problems,
-      remedy: 'Use the paths of fields that the draft marks with H or M.',
+      remedy:
+        'Correct these values. Fields with the marker H or M in `bots validation-report BOT --json` can be filled.',
     });
   }
   const listed = deficiencies?.map((one, i) => ({ id: `D${i + 1}`, ...one }));

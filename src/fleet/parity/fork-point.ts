@@ -85,6 +85,7 @@ type Recorded = SessionState & { readonly deployment_id?: string };
 function noFork(message: string): ServiceError {
   return new ServiceError('conflict', message, {
     reason: 'no_fork_point',
-    remedy: 'Name an event between two bars of the session; see `service-local bots events`.',
+    remedy:
+      'Name an event between two bars of the session; see `service-local bots events BOT --run ID`.',
   });
 }
