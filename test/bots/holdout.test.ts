@@ -88,7 +88,7 @@ test('each file that reads bars states what it does with a holdout', () => {
   const files = globSync('{src,daemon}/**/*.ts', { cwd: root }).filter((file) => {
     if (file.startsWith('src/market/')) return false;
     const text = readFileSync(join(root, file), 'utf8');
-    const names = [...text.matchAll(/^ *(?:import|const) \{([^}]*)\} *(?:from|= *await import)/gm)];
+    const names = [...text.matchAll(/^ *(?:import|const) \{([^}]*)\} *(?:from|= *await)/gm)];
     return (
       /\/(load-dataset|read-bars|read-columns|duckdb)\.ts'|\/prepare\.ts'/.test(text) &&
       names.some(([, list]) => /(?<!type )\b(loadDataset|readBars|prepare)\b/.test(list!))

@@ -100,7 +100,8 @@ describe('a repeated request with an Idempotency-Key', () => {
       '/risk/validation-report',
       '/stress',
     ].map((what) => `/bots/{bot_ref}${what}`);
-    const tested = [...CREATIONS.map(([path]) => path), ...ofBots, '/knowledge/documents'];
+    const others = ['/knowledge/documents', '/notifications/rules'];
+    const tested = [...CREATIONS.map(([path]) => path), ...ofBots, ...others];
     expect(taking.toSorted()).toEqual(tested.toSorted());
   });
 

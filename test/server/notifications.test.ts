@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -115,6 +116,18 @@ async function expectNoSecrets(server: Server): Promise<void> {
   const shown = JSON.stringify([server.log, rows, listed.body, await deliveries(server)]);
   for (const secret of SECRETS) expect(shown).not.toContain(secret);
 }
+
+test('a repeated request with an Idempotency-Key adds one rule', async () => {
+  const server = await serve({ ops: webhook(await receiver()) });
+  const headers = { authorization: server.admin, 'idempotency-key': randomUUID() };
+  const body = { name: 'halts', condition: 'halted', channel: 'ops' };
+  const send = () => server.send('POST', '/notifications/rules', { headers, body });
+  const first = await send();
+  const again = await send();
+  expect([first.status, again.status]).toEqual([201, 201]);
+  expect(again.body).toEqual(first.body);
+  expect(again.headers.get('idempotency-replayed')).toBe('true');
+});
 
 test('a halt sends one signed webhook, however often the rules are evaluated', async () => {
   const ops = await receiver();

@@ -55,7 +55,10 @@ describe('runs compare', () => {
 
   it('says what is missing', async () => {
     const one = await run('runs', 'compare', runId);
-    expect(one).toMatchObject({ code: 2, stderr: expect.stringContaining('two to 8 runs, not 1') });
+    expect(one).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('2 to 8 runs can be compared, not 1'),
+    });
     const missing = await run('runs', 'compare', runId, 'none');
     expect(missing.code).toBe(3);
     expect(missing.stderr).toContain('none is neither a directory with summary.json nor a run in');

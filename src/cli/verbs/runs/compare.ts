@@ -35,7 +35,7 @@ export const verb = defineVerb({
     if (args.runs.length < 2 || args.runs.length > MOST_RUNS) {
       throw new ServiceError(
         'usage',
-        `two to ${MOST_RUNS} runs can be compared, not ${args.runs.length}`,
+        `2 to ${MOST_RUNS} runs can be compared, not ${args.runs.length}`,
         {
           remedy: 'Directories of backtests contain summary.json; run ids are names in runs_dir.',
         },
