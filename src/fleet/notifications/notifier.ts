@@ -20,7 +20,7 @@ import {
 } from './deliveries.ts';
 import { findNotices } from './find-notices.ts';
 import { formatNotice, type Notice } from './notices.ts';
-import type { OwnLease } from './occurrences.ts';
+import { EVENT_FINDERS, type OwnLease } from './occurrences.ts';
 import { listRules, requireChannel } from './rules.ts';
 import { describeFailure, SendFailure } from './send-failure.ts';
 
@@ -155,7 +155,7 @@ export class Notifier {
     const context = { read: storage.read, now, scannedUntil, ownLease, origin };
     const added = await findNotices(context, rules);
     for (const { condition } of rules) this.#evaluatedAt.set(condition, now);
-    const isScanned = rules.some(({ condition }) => EVALUATED_EVERY_MS[condition] <= POLL_EVERY_MS);
+    const isScanned = rules.some(({ condition }) => condition in EVENT_FINDERS);
     const isScanOld = isScanned && now - scannedUntil >= SCAN_RECORDED_EVERY_MS;
     if (added.length === 0 && !isScanOld) return;
     await storage.write(async (tx) => {

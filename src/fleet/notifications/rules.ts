@@ -42,7 +42,7 @@ interface Service {
 }
 
 /**
- * Adds a rule, which applies to what happens from now on.
+ * Adds a rule. For `halted` and `error`, it covers only what happens from now on.
  * @throws ServiceError `invalid_request`; `not_found` for a bot; `conflict` for a name that exists or
  * an unknown channel.
  */
