@@ -84,7 +84,7 @@ export async function issueLease(
   };
   const issued = await storage.write(issue, { scope: installationScope(request) });
   // After the transaction, because other writes wait for it.
-  const signature = await issued.signer.signAside(issued.lease.toSign);
+  const signature = issued.signer.sign(issued.lease.toSign);
   return answerText(issued.lease, signature, issued.limits, []);
 }
 

@@ -147,7 +147,7 @@ export async function signDraft(
     const planned = await planRenewal(identity, storage.read, now, device, renewal);
     if ('given' in planned || isRefused(policy, planned)) return undefined;
     const lease = leaseOf(policy, planned, uuidv7({ msecs: now }));
-    return { lease, signature: await planned.usable.signAside(lease.toSign), now };
+    return { lease, signature: planned.usable.sign(lease.toSign), now };
   } catch (error) {
     if (error instanceof ServiceError && error.code !== 'storage_unavailable') return undefined;
     throw error;

@@ -7,7 +7,6 @@ import {
 } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { open } from 'node:fs/promises';
-import { promisify } from 'node:util';
 import { ServiceError } from '../base/errors.ts';
 import { isSystemError, writeRemedy } from '../base/system-errors.ts';
 import { publicKeyId } from '../lease/keys.ts';
@@ -20,8 +19,6 @@ export interface Signer {
   readonly x: string;
   /** Returns the 64 bytes of a signature (RFC 8032). */
   readonly sign: (bytes: Uint8Array) => Uint8Array;
-  /** Signs in another thread, so that the server meanwhile answers other requests. */
-  readonly signAside: (bytes: Uint8Array) => Promise<Uint8Array>;
 }
 
 const PEM = 'SERVICE_AUTH_LICENSE_LEASE_PRIVATE_KEY_PEM';
@@ -104,7 +101,6 @@ export function signerOf(key: KeyObject): Signer {
     publicKeyId: publicKeyId(x!),
     x: x!,
     sign: (bytes) => sign(null, bytes, key),
-    signAside: (bytes) => promisify(sign)(null, bytes, key),
   };
 }
 

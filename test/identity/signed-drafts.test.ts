@@ -35,13 +35,13 @@ describe.each(mainlyOn('sqlite'))(
       policy: Partial<LeasePolicy> = {},
     ): Identity => {
       const signer = world.identity.signer as Signer;
-      const signAside: Signer['signAside'] = async (bytes) => {
+      const sign = (bytes: Uint8Array): Uint8Array => {
         signed += 1;
         // Enqueued before the write of the caller, so that it is committed first.
         if (signed === 1) void world.identity.storage.write(change);
-        return signer.signAside(bytes);
+        return signer.sign(bytes);
       };
-      return world.with({ policy, signer: { ...signer, signAside } });
+      return world.with({ policy, signer: { ...signer, sign } });
     };
     const renewals = async (): Promise<number> => {
       const { entries } = await readAudit(world.identity.storage.read, 0, 1000);
@@ -62,14 +62,14 @@ describe.each(mainlyOn('sqlite'))(
         }, options);
       const signer = world.identity.signer as Signer;
       const during: number[] = [];
-      const signAside: Signer['signAside'] = (bytes) => {
+      const sign = (bytes: Uint8Array): Uint8Array => {
         during.push(writing);
-        return signer.signAside(bytes);
+        return signer.sign(bytes);
       };
       const identity = {
         ...world.identity,
         storage: { ...storage, write },
-        signer: { ...signer, signAside },
+        signer: { ...signer, sign },
       };
       await renew(identity, device);
       const request = { name: 'vault', renewal_id: randomUUID() };
