@@ -25,13 +25,7 @@ beforeAll(async () => {
   const body = { speed: 'max', from: '2000-02-01', to: '2000-06-30' };
   const started = await send('POST', '/bots/sma/paper/start', body);
   ({ task_id } = started.body as TaskDetail);
-  await vi.waitFor(
-    async () => {
-      const { body: task } = await send('GET', `/tasks/${task_id}`);
-      assert.equal((task as TaskDetail).status, 'success');
-    },
-    { timeout: 30_000, interval: 50 },
-  );
+  await succeeds(task_id);
 }, 60_000);
 afterAll(async () => {
   await runner.stop();
@@ -40,6 +34,16 @@ afterAll(async () => {
 
 function send(method: string, path: string, body?: unknown): Promise<Answer> {
   return server.send(method, path, { headers: { authorization }, body });
+}
+
+async function succeeds(task: string): Promise<void> {
+  await vi.waitFor(
+    async () => {
+      const { body } = await send('GET', `/tasks/${task}`);
+      assert.equal((body as TaskDetail).status, 'success');
+    },
+    { timeout: 30_000, interval: 50 },
+  );
 }
 
 async function csvOf(name: string): Promise<Record<string, string>[]> {
@@ -198,7 +202,8 @@ describe('a chat about a session that runs', () => {
   let session: string;
   beforeAll(async () => {
     await send('POST', '/bots', { document: tradingDocument('running', 'SPX', '1d', 2) });
-    await send('POST', `${BOT}/backtest`, {});
+    const backtest = await send('POST', `${BOT}/backtest`, {});
+    await succeeds((backtest.body as TaskDetail).task_id);
     const body = { speed: 20 * 86_400, from: '2000-02-01' };
     const started = await send('POST', `${BOT}/paper/start`, body);
     ({ task_id: session } = started.body as TaskDetail);
