@@ -131,7 +131,7 @@ const Override = z
     ...asked,
     worst_price: z.number().nullable(),
     controls: z.array(control),
-    status: z.enum(['requested', 'verified', 'authorised', 'used', 'expired']),
+    status: z.enum(['requested', 'verified', 'authorized', 'used', 'expired']),
     reason: z.string(),
     requested_by: z.string(),
     requested_at: time,
@@ -139,9 +139,9 @@ const Override = z
     verified_by: z.string().nullable(),
     verified_at: time.nullable(),
     verify_reason: z.string().nullable(),
-    authorised_by: z.string().nullable(),
-    authorised_at: time.nullable(),
-    authorise_reason: z.string().nullable(),
+    authorized_by: z.string().nullable(),
+    authorized_at: time.nullable(),
+    authorize_reason: z.string().nullable(),
     used_at: time.nullable(),
     used_order: z.int().nullable().describe('Number of the order in the session.'),
   })
@@ -235,12 +235,12 @@ export const verifyOverride = defineRoute({
   errors: ['not_found', 'conflict'],
 });
 
-export const authoriseOverride = defineRoute({
+export const authorizeOverride = defineRoute({
   tags,
   security: administrator('admin'),
   method: 'post',
-  path: '/overrides/{override_id}/authorise',
-  operationId: 'authoriseOverride',
+  path: '/overrides/{override_id}/authorize',
+  operationId: 'authorizeOverride',
   summary: 'Authorize an override that was verified',
   description:
     'The caller must be designated for this, which the scope `admin` expresses, and must differ from the persons who requested and verified the override. From then on, one order may use it.',

@@ -2,7 +2,7 @@ import { formatInstant, formatInstantOrNull } from '../api/http.ts';
 import * as api from '../api/risk.ts';
 import { withNames } from '../identity/actor-names.ts';
 import {
-  authoriseOverride,
+  authorizeOverride,
   listOverrides,
   requestOverride,
   verifyOverride,
@@ -66,10 +66,10 @@ export function addRisk(app: App, { tasks }: Services): void {
     const done = await verifyOverride(tasks, actorOf(c), override_id, reason);
     return c.json(serializeOverride(done), 200);
   });
-  app.openapi(api.authoriseOverride, async (c) => {
+  app.openapi(api.authorizeOverride, async (c) => {
     const { override_id } = c.req.valid('param');
     const { reason } = c.req.valid('json');
-    const done = await authoriseOverride(tasks, actorOf(c), override_id, reason);
+    const done = await authorizeOverride(tasks, actorOf(c), override_id, reason);
     return c.json(serializeOverride(done), 200);
   });
 }
@@ -81,7 +81,7 @@ function serializeOverride(override: Override): api.Override {
     requested_at: formatInstant(override.requested_at),
     expires_at: formatInstant(override.expires_at),
     verified_at: formatInstantOrNull(override.verified_at),
-    authorised_at: formatInstantOrNull(override.authorised_at),
+    authorized_at: formatInstantOrNull(override.authorized_at),
     used_at: formatInstantOrNull(override.used_at),
   };
 }

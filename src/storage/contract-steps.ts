@@ -18,6 +18,7 @@ export const CONTRACT_STEPS: Readonly<Record<string, string>> = {
   'event archives': 'earlier versions would report archived events as missing',
   'trial ledger': 'earlier versions would run backtests that the ledger does not count',
   'trials of searches': 'earlier versions would count the trials of a search as one',
+  'authorized overrides': 'it renames columns of the overrides',
 };
 
 export type Phase = 'expand' | 'contract';

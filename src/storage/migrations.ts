@@ -1047,4 +1047,12 @@ export const MIGRATIONS: readonly Migration[] = [
         ((case when lifted_at is null then 0 else 1 end), halt_id desc)`,
     ],
   },
+  {
+    name: 'authorized overrides',
+    statements: [
+      `alter table overrides rename column authorised_by to authorized_by`,
+      `alter table overrides rename column authorised_at to authorized_at`,
+      `alter table overrides rename column authorise_reason to authorize_reason`,
+    ],
+  },
 ];

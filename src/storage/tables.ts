@@ -858,9 +858,9 @@ export interface OverridesTable {
   verified_by: string | null;
   verified_at: number | null;
   verify_reason: string | null;
-  authorised_by: string | null;
-  authorised_at: number | null;
-  authorise_reason: string | null;
+  authorized_by: string | null;
+  authorized_at: number | null;
+  authorize_reason: string | null;
   used_at: number | null;
   /** Number of the order in its trading session. */
   used_order: number | null;

@@ -114,12 +114,12 @@ const ADDITIONS: readonly (readonly [
   [/^forkBot$/, (server) => addExampleSession(server, EXAMPLE_STEPS)],
   [/^reEnableBot$/, latchExampleSession],
   [
-    /^((stop|getProduction)Deployment|reportRunner|(request|verify|authorise)Override)$/,
+    /^((stop|getProduction)Deployment|reportRunner|(request|verify|authorize)Override)$/,
     addExampleDeployment,
   ],
   [
-    /^(request|verify|authorise)Override$/,
-    (server, operation) => addExampleOverride(server, operation === 'authoriseOverride'),
+    /^(request|verify|authorize)Override$/,
+    (server, operation) => addExampleOverride(server, operation === 'authorizeOverride'),
   ],
   [
     /^deployBot$/,
@@ -567,9 +567,9 @@ async function addExampleOverride({ services, now }: TestApp, isVerified: boolea
         verified_by: isVerified ? 'administrator:alan' : null,
         verified_at: isVerified ? now : null,
         verify_reason: isVerified ? 'a test' : null,
-        authorised_by: null,
-        authorised_at: null,
-        authorise_reason: null,
+        authorized_by: null,
+        authorized_at: null,
+        authorize_reason: null,
         used_at: null,
         used_order: null,
       })

@@ -202,7 +202,7 @@ export async function listOverrides(db: Db, bot_id: string, { from, to }: Period
     .where('requested_at', '<', to)
     .orderBy('override_id')
     .execute();
-  const named = await nameActors(db, rows, 'requested_by', 'verified_by', 'authorised_by');
+  const named = await nameActors(db, rows, 'requested_by', 'verified_by', 'authorized_by');
   return cutList(
     named.map((row) => ({
       override_id: row.override_id,
@@ -214,7 +214,7 @@ export async function listOverrides(db: Db, bot_id: string, { from, to }: Period
       requested_by: row.requested_by,
       requested_at: formatInstant(row.requested_at),
       verified_by: row.verified_by,
-      authorised_by: row.authorised_by,
+      authorized_by: row.authorized_by,
       expires_at: formatInstant(row.expires_at),
       used_at: formatInstantOrNull(row.used_at),
       used_order: row.used_order,

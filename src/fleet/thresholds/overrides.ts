@@ -30,7 +30,7 @@ export interface AskedOverride {
 
 export type Override = Omit<OverridesTable, 'controls'> & {
   readonly controls: readonly OverridableLimit[];
-  readonly status: 'requested' | 'verified' | 'authorised' | 'used' | 'expired';
+  readonly status: 'requested' | 'verified' | 'authorized' | 'used' | 'expired';
 };
 
 /** An authorized override that can be used. */
@@ -67,9 +67,9 @@ export function requestOverride(
       verified_by: null,
       verified_at: null,
       verify_reason: null,
-      authorised_by: null,
-      authorised_at: null,
-      authorise_reason: null,
+      authorized_by: null,
+      authorized_at: null,
+      authorize_reason: null,
       used_at: null,
       used_order: null,
     };
@@ -79,7 +79,7 @@ export function requestOverride(
   });
 }
 
-/** Confirms for the risk function that the order may pass. @throws as `authoriseOverride`. */
+/** Confirms for the risk function that the order may pass. @throws as `authorizeOverride`. */
 export function verifyOverride(
   service: Service,
   by: Actor,
@@ -95,13 +95,13 @@ export function verifyOverride(
  * @throws ServiceError `not_found`; `conflict` with the reason `same_person`, `not_verified`,
  * `decided` or `expired`.
  */
-export function authoriseOverride(
+export function authorizeOverride(
   service: Service,
   by: Actor,
   override_id: string,
   reason: string,
 ): Promise<Override> {
-  return decide(service, by, override_id, reason, 'authorise');
+  return decide(service, by, override_id, reason, 'authorize');
 }
 
 function decide(
@@ -109,7 +109,7 @@ function decide(
   by: Actor,
   override_id: string,
   reason: string,
-  what: 'verify' | 'authorise',
+  what: 'verify' | 'authorize',
 ): Promise<Override> {
   return storage.write(async (tx) => {
     const now = clock();
@@ -118,28 +118,28 @@ function decide(
     const change =
       what === 'verify'
         ? { verified_by: by, verified_at: now, verify_reason: reason }
-        : { authorised_by: by, authorised_at: now, authorise_reason: reason };
+        : { authorized_by: by, authorized_at: now, authorize_reason: reason };
     const after = { ...row, ...change };
-    const kind = what === 'verify' ? 'risk.override_verified' : 'risk.override_authorised';
+    const kind = what === 'verify' ? 'risk.override_verified' : 'risk.override_authorized';
     await recordDecision(tx, now, by, after, kind, reason);
     await tx.updateTable('overrides').set(change).where('override_id', '=', override_id).execute();
     return known(after, now);
   });
 }
 
-function refuse(row: OverridesTable, by: Actor, what: 'verify' | 'authorise', now: number): void {
-  const { requested_by, verified_by, authorised_by, expires_at } = row;
+function refuse(row: OverridesTable, by: Actor, what: 'verify' | 'authorize', now: number): void {
+  const { requested_by, verified_by, authorized_by, expires_at } = row;
   const conflict = (reason: string, message: string, remedy: string) =>
     new ServiceError('conflict', message, { reason, remedy });
   if (expires_at <= now) {
     throw conflict('expired', 'the override has expired', 'Request another override.');
   }
-  if ((what === 'verify' ? verified_by : authorised_by) !== null) {
+  if ((what === 'verify' ? verified_by : authorized_by) !== null) {
     const done = what === 'verify' ? 'verified' : 'authorized';
     const remedy = 'See `service-local bots overrides list`.';
     throw conflict('decided', `the override is already ${done}`, remedy);
   }
-  if (what === 'authorise' && verified_by === null) {
+  if (what === 'authorize' && verified_by === null) {
     throw conflict(
       'not_verified',
       'the override is not verified',
@@ -217,8 +217,8 @@ function known({ controls, ...row }: OverridesTable, now: number): Override {
       ? 'used'
       : row.expires_at <= now
         ? 'expired'
-        : row.authorised_at !== null
-          ? 'authorised'
+        : row.authorized_at !== null
+          ? 'authorized'
           : row.verified_at !== null
             ? 'verified'
             : 'requested';
@@ -242,7 +242,7 @@ export async function listOpenPermits(db: Db, now: number): Promise<RunPermit[]>
   const rows = await db
     .selectFrom('overrides')
     .selectAll()
-    .where('authorised_at', 'is not', null)
+    .where('authorized_at', 'is not', null)
     .where('used_at', 'is', null)
     .where('expires_at', '>', now)
     .orderBy('override_id')
@@ -266,7 +266,7 @@ export async function markUsed(
     .set({ used_at: now, used_order: order })
     .where('override_id', '=', override_id)
     .where('run_id', '=', run_id)
-    .where('authorised_at', 'is not', null)
+    .where('authorized_at', 'is not', null)
     .where('used_at', 'is', null)
     .execute();
 }

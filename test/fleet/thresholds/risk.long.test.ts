@@ -8,7 +8,7 @@ import { readEvents } from '../../../src/events/read-events.ts';
 import { createLog } from '../../../src/base/log.ts';
 import { replayRun } from '../../../src/fleet/parity/replay.ts';
 import {
-  authoriseOverride,
+  authorizeOverride,
   listOverrides,
   requestOverride,
   verifyOverride,
@@ -179,12 +179,12 @@ describe.each(DATABASES)('the server on %s', (kind) => {
         () => 'done',
         ({ reason }: { readonly reason: string }) => reason,
       );
-    expect(await refused(EVE, authoriseOverride)).toBe('not_verified');
+    expect(await refused(EVE, authorizeOverride)).toBe('not_verified');
     expect(await refused(ADA, verifyOverride)).toBe('same_person');
     await verifyOverride(service, BOB, override_id, 'it is hedged');
     expect(await refused(EVE, verifyOverride)).toBe('decided');
-    expect(await refused(BOB, authoriseOverride)).toBe('same_person');
-    expect(await refused(ADA, authoriseOverride)).toBe('same_person');
+    expect(await refused(BOB, authorizeOverride)).toBe('same_person');
+    expect(await refused(ADA, authorizeOverride)).toBe('same_person');
     expect(await told(task_id, 'order.filled')).toEqual([]);
     const other = await requestOverride(service, ADA, 'busy', asked);
     const late = { ...service, clock: () => other.expires_at };
@@ -192,7 +192,7 @@ describe.each(DATABASES)('the server on %s', (kind) => {
     await expect(expired).rejects.toMatchObject({ reason: 'expired' });
     const both = await Promise.allSettled(
       [EVE, 'administrator:dan' as const].map((by) =>
-        authoriseOverride(service, by, override_id, 'agreed'),
+        authorizeOverride(service, by, override_id, 'agreed'),
       ),
     );
     expect(both).toMatchObject([{ status: 'fulfilled' }, { reason: { reason: 'decided' } }]);
@@ -222,7 +222,7 @@ describe.each(DATABASES)('the server on %s', (kind) => {
       { actor: ADA, action: 'risk.overrides.requested' },
       { actor: BOB, action: 'risk.overrides.verified' },
       { actor: ADA, action: 'risk.overrides.requested' },
-      { actor: EVE, action: 'risk.overrides.authorised' },
+      { actor: EVE, action: 'risk.overrides.authorized' },
     ]);
   });
 });

@@ -1,4 +1,4 @@
-import type { authoriseOverride } from '../../../../api/risk.ts';
+import type { authorizeOverride } from '../../../../api/risk.ts';
 import { REASON_OPTION } from '../../../halts.ts';
 import { showItems } from '../../../show-items.ts';
 import { OVERRIDE_COLUMNS } from '../../../risk.ts';
@@ -11,12 +11,12 @@ export const verb = defineServerVerb({
   arguments: { override: { description: 'id of the override' } },
   options: { reason: REASON_OPTION },
   examples: [
-    'bots overrides authorise 0198c0de-0000-7000-8000-0000000000f1 --reason "the position is hedged"',
+    'bots overrides authorize 0198c0de-0000-7000-8000-0000000000f1 --reason "the position is hedged"',
   ],
   async run(server, { override: override_id }, { reason }) {
-    const data = await server.call<typeof authoriseOverride>(
+    const data = await server.call<typeof authorizeOverride>(
       'post',
-      '/overrides/{override_id}/authorise',
+      '/overrides/{override_id}/authorize',
       { params: { override_id }, body: { reason } },
     );
     return { data, show: (out) => showItems(out, [data], OVERRIDE_COLUMNS) };
