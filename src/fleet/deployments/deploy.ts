@@ -50,10 +50,11 @@ export async function deploy(
   await requireAdopted(storage.read);
   return storage.write(async (tx) => {
     const now = clock();
-    await refuseHalted(tx, bot_id);
-    await refuseLatched(tx, bot_id);
+    const bot = await getBot(tx, bot_id);
+    await refuseHalted(tx, bot);
+    await refuseLatched(tx, bot);
     await refuseUnattributed(tx, subjects);
-    await activateDraft(tx, await getBot(tx, bot_id), by, now);
+    await activateDraft(tx, bot, by, now);
     const replaced = await findReplaced(tx, planned, replace);
     const replaces = replaced?.deployment_id ?? null;
     const reset = reset_losses !== undefined && { reset_losses };

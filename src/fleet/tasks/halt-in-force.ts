@@ -4,6 +4,7 @@ import { prepareQuery } from '../../storage/prepare-query.ts';
 import { isPostgres } from '../../storage/prepare-rows-query.ts';
 import { shareQuery } from '../../storage/share-query.ts';
 import type { Db, HaltsTable } from '../../storage/tables.ts';
+import type { BotRow } from '../registry/bots.ts';
 
 export type KnownHalt = Readonly<Pick<HaltsTable, (typeof HALT)[number]>>;
 
@@ -69,7 +70,10 @@ export async function findEndingHalt(
 }
 
 /** @throws ServiceError `conflict` with the reason `halted` while a halt is in force for the bot. */
-export async function refuseHalted(tx: Db, bot_id: string): Promise<void> {
+export async function refuseHalted(
+  tx: Db,
+  { bot_id, slug }: Pick<BotRow, 'bot_id' | 'slug'>,
+): Promise<void> {
   const halt = await findHaltInForce(tx, bot_id);
   if (halt === undefined) return;
   const isAll = halt.scope === 'all';
@@ -80,7 +84,7 @@ export async function refuseHalted(tx: Db, bot_id: string): Promise<void> {
       reason: 'halted',
       remedy: isAll
         ? 'See `service-local bots halts` for the reason, and lift it with `service-local bots resume-all --reason "…"`.'
-        : `See \`service-local bots halts\` for the reason, and lift it with \`service-local bots resume ${bot_id} --reason "…"\`.`,
+        : `See \`service-local bots halts\` for the reason, and lift it with \`service-local bots resume ${slug} --reason "…"\`.`,
     },
   );
 }

@@ -1,5 +1,6 @@
 import { ServiceError } from '../../base/errors.ts';
 import type { Db } from '../../storage/tables.ts';
+import type { BotRow } from '../registry/bots.ts';
 
 /**
  * Latches: a session may place no orders until a person re-enables the bot, because it reached its
@@ -65,7 +66,10 @@ export async function listLatches(tx: Db, bot_id: string): Promise<readonly Exec
   });
 }
 
-export async function refuseLatched(tx: Db, bot_id: string): Promise<void> {
+export async function refuseLatched(
+  tx: Db,
+  { bot_id, slug }: Pick<BotRow, 'bot_id' | 'slug'>,
+): Promise<void> {
   const latch = (await listLatches(tx, bot_id)).at(-1);
   if (latch === undefined) return;
   const { control, count, side, symbol, seconds } = latch;
@@ -75,6 +79,6 @@ export async function refuseLatched(tx: Db, bot_id: string): Promise<void> {
       : `it executed ${count} orders to ${side} ${symbol} within ${seconds} s`;
   throw new ServiceError('conflict', `the bot is latched: ${why}`, {
     reason: 'latched',
-    remedy: `See \`service-local bots events ${bot_id} --kind account.latched\` for the cause, and let the bot trade again with \`service-local bots re-enable ${bot_id} --reason "…"\`.`,
+    remedy: `See \`service-local bots events ${slug} --kind account.latched\` for the cause, and let the bot trade again with \`service-local bots re-enable ${slug} --reason "…"\`.`,
   });
 }

@@ -83,11 +83,12 @@ export async function startPaper(
   const { cash } = engineConfig(hosted.spec);
   return storage.write(async (tx) => {
     const now = clock();
-    await refuseHalted(tx, bot_id);
-    await refuseLatched(tx, bot_id);
+    const bot = await getBot(tx, bot_id);
+    await refuseHalted(tx, bot);
+    await refuseLatched(tx, bot);
     const subjects = serializeSubjects(hosted.spec);
     await refuseUnattributed(tx, subjects);
-    await activateDraft(tx, await getBot(tx, bot_id), by, now);
+    await activateDraft(tx, bot, by, now);
     const isContinued = live !== undefined && reset_losses === undefined;
     const opening = isContinued
       ? await openAfterSession(tx, { bot_id, kind: 'paper' }, cash, isLiveSession)

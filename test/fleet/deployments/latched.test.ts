@@ -46,7 +46,7 @@ it('a latch in production prevents deployments of the bot until a person re-enab
   const again = { cluster: 'trading', replace: true };
   expect(await world.post('/bots/sma/deploy', again)).toMatchObject({
     status: 409,
-    body: { reason: 'latched', remedy: expect.stringContaining('re-enable') as string },
+    body: { reason: 'latched', remedy: expect.stringContaining('bots re-enable sma ') as string },
   });
   const path = '/bots/sma/re-enable';
   expect(await world.post(path, { reason: 'it is mended' })).toMatchObject({
