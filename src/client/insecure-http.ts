@@ -1,4 +1,5 @@
 import { ServiceError } from '../base/errors.ts';
+import { isLoopbackHost } from '../base/loopback.ts';
 
 /**
  * Refuses plain HTTP to another host, where anyone on the network path can read and change requests.
@@ -24,5 +25,5 @@ export function isInsecure(origin: string): boolean {
 }
 
 export function isLoopback(origin: string): boolean {
-  return /^(localhost|127(\.\d+){3}|\[::1\])$/.test(new URL(origin).hostname);
+  return isLoopbackHost(new URL(origin).hostname);
 }

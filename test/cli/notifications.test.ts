@@ -88,15 +88,21 @@ test('the commands list, test and remove', async () => {
     code: 0,
     stdout: 'Channel operations has accepted the test.\n',
   });
-  const refused = await run('notifications test refused');
-  expect(refused).toMatchObject({ code: 1, stdout: '' });
-  expect(refused.stderr).toContain('the address of 127.0.0.1 is private');
+  const isPrivate = 'the address of 127.0.0.1 is private';
+  expect(stdout).toContain(`channel refused (webhook): ${isPrivate}`);
+  const refused = await run('notifications test refused --json');
+  expect(refused.code).toBe(1);
+  expect(JSON.parse(refused.stdout)).toMatchObject({
+    error: { code: 'failure', message: expect.stringContaining(isPrivate) as string },
+  });
   expect((await run('notifications deliveries --status failed')).stdout).toContain('test');
   const { stdout: found } = await run('doctor --server --json');
   const { checks } = JSON.parse(found) as { readonly checks: readonly CheckResult[] };
   expect(checks.find(({ code }) => code === 'notifications')).toMatchObject({
     status: 'warn',
-    summary: '1 notification failed within a day',
+    summary: expect.stringMatching(
+      /^refused: the address of .+ is private; .+; 1 notification failed within a day$/,
+    ) as string,
   });
   expect(await run('notifications remove halts')).toMatchObject({ code: 0 });
   expect((await run('notifications list')).stdout).toMatch(/^No entries\.\n/);

@@ -3,7 +3,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import type { Delivery } from '../../src/api/notifications.ts';
+import type { Channel, Delivery } from '../../src/api/notifications.ts';
 import type { HaltReport } from '../../src/api/halts.ts';
 import { HOUR, MINUTE } from '../../src/base/durations.ts';
 import { appendEvents } from '../../src/events/append.ts';
@@ -252,7 +252,7 @@ test('a server sends again, under the same id, what another server did not finis
   expect(await deliveries(server)).toMatchObject([{ status: 'sent', attempts: 2 }]);
 });
 
-test('e-mail reaches the mail server with the subject, and a wrong password is not repeated', async () => {
+test('e-mail reaches the mail server with the subject, a wrong password is not repeated, and none is sent unencrypted to another host', async () => {
   const mail = await receiveMail();
   ends.push(mail.close);
   const settings = {
@@ -266,7 +266,11 @@ test('e-mail reaches the mail server with the subject, and a wrong password is n
     to: ['desk@example.com', 'risk@example.com'],
     allow_private_address: true,
   };
-  const server = await serve({ ops: settings, wrong: { ...settings, password_env: 'HOOK' } });
+  const server = await serve({
+    ops: settings,
+    wrong: { ...settings, password_env: 'HOOK' },
+    far: { ...settings, host: 'mail.example' },
+  });
   await makeSessions(server.services.tasks.storage, { count: 1 });
   await add(server, { name: 'halts', condition: 'halted' });
   await halt(server, 'bot-0', 'too much');
@@ -282,6 +286,11 @@ test('e-mail reaches the mail server with the subject, and a wrong password is n
   expect(failed.body).toMatchObject({
     status: 'failed',
     error: 'the mail server rejected the login (535)',
+  });
+  const far = await server.send('POST', '/notifications/channels/far/test', { headers });
+  expect(far.body).toMatchObject({
+    status: 'failed',
+    error: expect.stringMatching(/^security: none would send the password unencrypted; /) as string,
   });
   await expectNoSecrets(server);
 });
@@ -399,6 +408,11 @@ test('private addresses are refused, by name and by number, unless the channel a
     });
   }
   expect(ops.requests).toEqual([]);
+  const { body } = await server.send('GET', '/notifications', { headers });
+  const { channels } = body as { readonly channels: readonly Channel[] };
+  const faulty = channels.filter(({ fault }) => fault !== null).map(({ name }) => name);
+  // Names are resolved only when sending.
+  expect(faulty).toEqual(['number', 'decimal', 'metadata', 'mapped']);
 });
 
 test('a drawdown notifies once until a new peak, and only above the amount of the rule', async () => {

@@ -1,5 +1,7 @@
+import { isLoopbackHost } from '../../base/loopback.ts';
 import type { ChannelSettings, NotificationSettings } from './channels-file.ts';
 import type { OutgoingMessage } from './notices.ts';
+import { findPrivateLiteral } from './public-address.ts';
 import { sendEmail } from './send-email.ts';
 import { SendFailure } from './send-failure.ts';
 import { sendTelegram } from './send-telegram.ts';
@@ -24,13 +26,19 @@ export function openChannels({ channels }: NotificationSettings, env: NodeJS.Pro
 }
 
 function openChannel(name: string, settings: ChannelSettings, env: NodeJS.ProcessEnv): Channel {
-  const { type } = settings;
-  const send = senderOf(settings, env);
+  const { type, allow_private_address } = settings;
+  const refused = allow_private_address ? undefined : findPrivateLiteral(hostOf(settings));
+  const send = refused === undefined ? senderOf(settings, env) : { fault: refused.message };
   if (typeof send === 'function') return { name, type, fault: null, send };
   const refuse = async (): Promise<never> => {
     throw new SendFailure(send.fault);
   };
   return { name, type, fault: send.fault, send: refuse };
+}
+
+function hostOf(settings: ChannelSettings): string {
+  if (settings.type === 'email') return settings.host;
+  return new URL(settings.type === 'webhook' ? settings.url : settings.api_url).hostname;
 }
 
 /** Binds the secrets of a channel, so that nothing else holds them. */
@@ -51,9 +59,15 @@ function senderOf(
     if (/^[\w:-]+$/.test(token)) return (message) => sendTelegram(settings, token, message);
     return { fault: `${settings.token_env} must contain the token of a Telegram bot` };
   }
-  const { user, password_env } = settings;
+  const { host, security, user, password_env } = settings;
   if ((user === undefined) !== (password_env === undefined)) {
     return { fault: 'user and password_env must be set together' };
+  }
+  if (password_env !== undefined && security === 'none' && !isLoopbackHost(host)) {
+    return {
+      fault:
+        'security: none would send the password unencrypted; set security to starttls or tls, or remove user and password_env',
+    };
   }
   const password = password_env === undefined ? undefined : env[password_env];
   if (password_env !== undefined && !password) return missing(password_env);

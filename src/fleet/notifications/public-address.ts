@@ -64,10 +64,16 @@ export const lookupPublic: LookupFunction = (hostname, options, callback) => {
   });
 };
 
-/** @throws SendFailure if the host is an IP address that is not public; names are not resolved. */
-export function refusePrivateLiteral(host: string): void {
+/** Why no connection to the host is allowed: it is an IP address that is not public. Resolves no names. */
+export function findPrivateLiteral(host: string): SendFailure | undefined {
   const address = host.replace(/^\[(.*)\]$/, '$1');
-  if (isIP(address) !== 0 && !isPublicAddress(address)) throw privateAddress(host);
+  return isIP(address) !== 0 && !isPublicAddress(address) ? privateAddress(host) : undefined;
+}
+
+/** @throws SendFailure if the host is an IP address that is not public; resolves no names. */
+export function refusePrivateLiteral(host: string): void {
+  const fault = findPrivateLiteral(host);
+  if (fault !== undefined) throw fault;
 }
 
 /** Resolves a host to an address to connect to. @throws SendFailure unless it is public. */

@@ -14,18 +14,11 @@ export const verb = defineServerVerb({
       { params: { channel } },
     );
     const { status, error } = data;
-    const failure =
-      status === 'sent'
-        ? undefined
-        : new ServiceError('failure', `channel ${channel}: ${error ?? 'the test was not sent'}`, {
-            remedy: 'Correct the channel in the notifications_file of the server, and restart it.',
-          });
-    return {
-      data,
-      show: (out) => {
-        if (failure === undefined) out.line(`Channel ${channel} has accepted the test.`);
-      },
-      failure,
-    };
+    if (status !== 'sent') {
+      throw new ServiceError('failure', `channel ${channel}: ${error ?? 'the test was not sent'}`, {
+        remedy: 'Correct the channel in the notifications_file of the server, and restart it.',
+      });
+    }
+    return { data, show: (out) => out.line(`Channel ${channel} has accepted the test.`) };
   },
 });
