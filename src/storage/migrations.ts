@@ -1055,4 +1055,9 @@ export const MIGRATIONS: readonly Migration[] = [
       `alter table overrides rename column authorise_reason to authorize_reason`,
     ],
   },
+  {
+    name: 'ends of failed tasks',
+    // Rules for notifications of the condition error read the newest every second.
+    statements: [`create index tasks_failed on tasks (kind, ended_at) where status = 'failed'`],
+  },
 ];

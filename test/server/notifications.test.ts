@@ -20,6 +20,7 @@ import {
   type HttpReceiver,
 } from '../fleet/notifications/receivers.ts';
 import { makeSessions, STATE, type MadeSession } from '../fleet/halts/sessions.ts';
+import { sqliteReadCostOf } from '../storage/count-statements.ts';
 import { newSignedIn } from './console/visitor.ts';
 import { notifierOf } from './idle-tasks.ts';
 import { newTestApp, type TestApp } from './in-process.ts';
@@ -527,6 +528,21 @@ test('an error is a failed session or a critical alert, sent at most once in eac
     'bot-0 has a critical alert: reconciliation',
     'bot-0 has failed: the strategy threw',
   ]);
+});
+
+test('evaluating rules and counting deliveries read no whole table of tasks, events or deliveries', async () => {
+  const ops = await receiver();
+  const server = await serve({ ops: webhook(ops) });
+  for (const condition of ['halted', 'error']) await add(server, { name: condition, condition });
+  const headers = { authorization: server.admin };
+  const { plans } = await sqliteReadCostOf(async () => {
+    await poll(server);
+    await server.send('GET', '/notifications', { headers });
+  });
+  expect(plans).toContain('SEARCH tasks USING INDEX tasks_failed (kind=? AND ended_at>?)');
+  expect(plans).toContain('SEARCH bot_events USING INDEX bot_events_alerts (recorded_at>?)');
+  const whole = /^SCAN (tasks|bot_events|notification_deliveries)$/;
+  expect(plans.filter((step) => whole.test(step))).toEqual([]);
 });
 
 test('the lease of the server and of an installation notify before they expire', async () => {

@@ -253,12 +253,24 @@ export interface DeliveryCounts {
 /** @param now milliseconds since the Unix epoch. */
 export async function countDeliveries(db: Db, now: number): Promise<DeliveryCounts> {
   return db
-    .selectFrom('notification_deliveries')
-    .select(({ fn }) => [
-      fn.count<number>('next_attempt_at').as('pending'),
-      fn.count<number>('ended_at').filterWhere('status', '=', 'failed').as('failed'),
+    .selectNoFrom((of) => [
+      // One query for each index.
+      of
+        .selectFrom('notification_deliveries')
+        .select(of.fn.countAll<number>().as('count'))
+        .where('next_attempt_at', 'is not', null)
+        .$asScalar()
+        .$notNull()
+        .as('pending'),
+      of
+        .selectFrom('notification_deliveries')
+        .select(of.fn.countAll<number>().as('count'))
+        .where('status', '=', 'failed')
+        .where('ended_at', '>', now - DAY)
+        .$asScalar()
+        .$notNull()
+        .as('failed'),
     ])
-    .where((is) => is.or([is('next_attempt_at', 'is not', null), is('ended_at', '>', now - DAY)]))
     .executeTakeFirstOrThrow();
 }
 
