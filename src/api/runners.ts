@@ -40,7 +40,7 @@ export const endedOrders = z
 
 /** Event kinds that a runner may add to the log of its bot; servers record all other kinds. */
 const EVENT_KIND =
-  /^(order|account|data|venue|clock)(\.[a-z_]+)+$|^control\.(denying|halted|latch_lifted|epoch_set)$|^risk\.(thresholds_set|override_(granted|ended|used))$/;
+  /^(order|account|data|venue|clock)(\.[a-z_]+)+$|^strategy\.log$|^control\.(denying|halted|latch_lifted|epoch_set)$|^risk\.(thresholds_set|override_(granted|ended|used))$/;
 
 /** Range of RFC 3339 times. */
 const [FIRST_TIME, LAST_TIME] = [Date.parse('0001-01-01'), Date.parse('9999-12-31')];

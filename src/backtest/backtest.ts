@@ -43,7 +43,7 @@ export async function backtest(job: BacktestJob, options: BacktestOptions): Prom
     indicators = found;
   };
   const started = performance.now();
-  const setup = { instruments, strategy, params, config, signals };
+  const setup = { instruments, strategy, params, config, signals, keepsLog: true };
   const result = await run(setup, { ...options, onTraces, onIndicators });
   const wallMs = performance.now() - started;
   return { ...outcomeOf(job, result, { ...options, wallMs, traces }), indicators };

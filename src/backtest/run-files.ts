@@ -8,6 +8,7 @@ import type { RunResult } from '../engine/run-result.ts';
 import { makeDirectory } from '../base/make-directory.ts';
 import type { Outcome } from './backtest.ts';
 import type { BacktestJob } from './job.ts';
+import { LOG_FILE, logLine } from './log-lines.ts';
 import { ExitReasons, type Closing, type ExitReason } from './report/exit-reasons.ts';
 import { beginReport } from './report/report.ts';
 import type { Summary } from './summary.ts';
@@ -36,7 +37,7 @@ interface WriteOptions {
 
 /**
  * Writes `events.ndjson`, `trades.csv`, `trades.parquet`, `equity.parquet`, `equity.csv` unless the
- * run is long, `report.html` and finally `summary.json`. Each file appears whole or not at all.
+ * run is long, `log.txt` if the strategy logged anything, `report.html` and finally `summary.json`. Each file appears whole or not at all.
  *
  * @throws ServiceError `output_not_writable`
  */
@@ -53,7 +54,8 @@ export async function writeRun(
       ? { reason: 'run_end', times: [result.time.at(-1)!] }
       : undefined,
   });
-  const files = [...tables.files, 'report.html', 'summary.json'].toSorted();
+  const logFiles = await writeLog(directory, result);
+  const files = [...tables.files, ...logFiles, 'report.html', 'summary.json'].toSorted();
   const { instruments, currency } = job;
   const finishReport = beginReport({
     summary: { ...unhashed, files },
@@ -70,6 +72,19 @@ export async function writeRun(
   await writeText(path('report.html'), [finishReport(summary.hashes)]);
   await writeText(path('summary.json'), [`${JSON.stringify(summary, undefined, 2)}\n`]);
   return { directory, report: path('report.html'), summary };
+}
+
+/** @returns names of written files. */
+async function writeLog(directory: string, { log = [] }: RunResult): Promise<string[]> {
+  const path = join(directory, LOG_FILE);
+  if (log.length > 0)
+    await writeText(
+      path,
+      log.map((line) => `${logLine(line)}\n`),
+    );
+  // A file of an earlier run in this directory would pass for the log of this one.
+  else await removeOldResult(path);
+  return log.length > 0 ? [LOG_FILE] : [];
 }
 
 export interface RunTables extends Pick<Summary, 'files'> {

@@ -176,7 +176,7 @@ class StrategyThread {
   }
 
   async #execute(
-    { instruments, params, config, signals, ignoresWakeOn }: Parameters<Execute>[0],
+    { instruments, params, config, signals, ignoresWakeOn, keepsLog }: Parameters<Execute>[0],
     options: ExecuteOptions,
   ): ReturnType<Execute> {
     const { timeoutMs, signal, onProgress, onIndicators, onFailure, onTraces } = options;
@@ -201,7 +201,7 @@ class StrategyThread {
     const unwatch = watchMemory(this.#worker, memoryMb, () => this.#fail(outOfMemory(memoryMb)));
     this.#worker.ref();
     try {
-      const setup = { instruments, params, config, signals, ignoresWakeOn };
+      const setup = { instruments, params, config, signals, ignoresWakeOn, keepsLog };
       const returnsFailed = onFailure !== undefined;
       this.#port.postMessage({ run: { setup, timeoutMs, returnsFailed } } satisfies Question);
       const { traces, ...sent } = await promise;

@@ -70,8 +70,8 @@ async function executeSealed(
   setup: Parameters<Execute>[0],
   { timeoutMs, signal, onProgress }: Parameters<Execute>[1],
 ): ReturnType<Execute> {
-  const { instruments, params, config, signals } = setup;
-  const sandbox = await openSandbox({ ...options, params, config, signals, signal });
+  const { instruments, params, config, signals, keepsLog } = setup;
+  const sandbox = await openSandbox({ ...options, params, config, signals, keepsLog, signal });
   try {
     const fault = sandbox.strategy.check?.(params);
     if (fault !== undefined) throw new ServiceError('usage', `--param: ${fault}`);

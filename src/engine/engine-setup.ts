@@ -35,6 +35,8 @@ export interface EngineSetup<P extends Params = Params> {
   readonly memory?: EngineMemory | undefined;
   /** Whether the result has a journal with events, which is the default; otherwise, it is empty. */
   readonly keepsEvents?: boolean | undefined;
+  /** Whether the lines that the strategy logs are kept; by default, they are dropped. */
+  readonly keepsLog?: boolean | undefined;
   /** Rules of the venue that executes the orders; by default, bars fill them. */
   readonly venue?: VenueRules | undefined;
   /** Initial state of the account, instead of the cash of the configuration. */

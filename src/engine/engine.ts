@@ -10,6 +10,7 @@ import type { ReturnedIndicator } from './series/returned-indicators.ts';
 import { startStrategy } from './start-strategy.ts';
 import type { Step } from './steps.ts';
 import { StrategyError } from './strategy-error.ts';
+import type { LogLine } from './strategy-log.ts';
 
 /**
  * The trading core: one step per distinct bar time. In a step, in this order:
@@ -58,6 +59,11 @@ export class Engine {
 
   result(): RunResult {
     return this.#run.result();
+  }
+
+  /** Returns the lines that the strategy logged since the last call; none if the setup drops them. */
+  takeLog(): readonly LogLine[] {
+    return this.#run.log?.take() ?? [];
   }
 
   /** The indicators that the strategy declared, with their values so far. */

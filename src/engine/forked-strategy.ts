@@ -72,6 +72,7 @@ function startFork(
     indicators: indicators.future,
     broker: turn.observing,
     random: seededRandom(seed),
+    log: (message) => (isPast() ? undefined : context.log(message)),
   });
   const both = (call: (run: StrategyRun) => void): void => {
     turn.begin();

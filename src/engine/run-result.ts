@@ -1,6 +1,7 @@
 import type { Drawdown } from './equity-curve.ts';
 import type { JournalRows } from './journal.ts';
 import type { Trade, TradeOutcomes } from './round-trip.ts';
+import type { LogLine } from './strategy-log.ts';
 
 /** Counts over all orders of the run. An order may be filled in several parts and still counts once. */
 export interface OrderCounts {
@@ -59,4 +60,6 @@ export interface RunResult {
   readonly ruinedAt: number | undefined;
   /** Every order event, in order. */
   readonly journal: JournalRows;
+  /** Lines that the strategy logged, unless the setup drops them or `takeLog` has returned them. */
+  readonly log?: readonly LogLine[] | undefined;
 }

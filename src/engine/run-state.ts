@@ -17,6 +17,7 @@ import type { Trade } from './round-trip.ts';
 import { mergeTimes, type Step } from './steps.ts';
 import type { SeriesGraph } from './series/series-graph.ts';
 import type { Fill, StrategyRun } from './strategy.ts';
+import { StrategyLog } from './strategy-log.ts';
 import type { WakeUp } from './wake-up.ts';
 
 /**
@@ -50,6 +51,8 @@ export class RunState {
   #prepared = 0;
   readonly portfolio: Portfolio;
   readonly journal: Journal | EventCounter;
+  /** Undefined if the lines of the strategy are dropped. */
+  readonly log: StrategyLog | undefined;
   /** Account currency, before the first step. */
   readonly initialCash: number;
   /** Oldest first. During a step, it may contain orders that have ended. */
@@ -120,6 +123,7 @@ export class RunState {
     this.initialCash = opening === undefined ? config.cash : this.portfolio.equity();
     this.curve = new EquityCurve(this.initialCash, this.times, memory.equity(this.stepCount));
     this.journal = keepsEvents ? new Journal(symbols, memory) : new EventCounter();
+    this.log = setup.keepsLog ? new StrategyLog() : undefined;
   }
 
   /** Opening instant of the current step, ms. */
@@ -286,6 +290,17 @@ export class RunState {
     this.readSum = sum;
   }
 
+  /** Logs a line of the strategy. The same calls throw whether or not lines are kept. */
+  writeLog(message: string): void {
+    if (typeof message !== 'string') {
+      throw new TypeError('log: needs a text, such as `close ${asset.close}`');
+    }
+    if (!this.isStrategysTurn) {
+      throw new Error('log must be called within create, onBar or onFill, not after an await');
+    }
+    this.log?.write(this.step, this.now, message);
+  }
+
   /** Notifies the strategy of its fills. */
   deliverFills(): void {
     const { fills, strategy } = this;
@@ -354,6 +369,7 @@ export class RunState {
       cappedTargets: this.#cappedTargets,
       ruinedAt: this.ruinedAt,
       journal: this.journal instanceof Journal ? this.journal : Journal.empty(this.symbols),
+      log: this.log?.lines,
     };
   }
 

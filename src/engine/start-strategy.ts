@@ -32,7 +32,8 @@ export function startStrategy(
     if (condition !== undefined && !ignoresWakeOn) run.wakeUp = new WakeUp(run, condition);
     run.series?.close(indicators);
     const random = seededRandom(config.seed);
-    const started = strategy.create({ params, instruments, indicators, broker, random });
+    const log = (message: string): void => run.writeLog(message);
+    const started = strategy.create({ params, instruments, indicators, broker, random, log });
     rejectAsync(started);
     run.strategy = started;
   } catch (error) {

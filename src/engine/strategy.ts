@@ -55,6 +55,12 @@ export interface StrategyContext<P extends Params = Params, I = unknown> {
   readonly broker: Broker;
   /** Uniform in [0, 1), seeded by `engine.seed`. Any other randomness makes a run unrepeatable. */
   random(): number;
+  /**
+   * Adds a line with the time of the bar to the log of the run, and changes nothing else. A backtest
+   * keeps the log in `log.txt`, and a session in the events of its bot. A line has up to 400 characters, a
+   * bar up to 20 lines and a backtest up to 20,000; the log says what was cut.
+   */
+  readonly log: (message: string) => void;
 }
 
 /** A strategy in one run. */

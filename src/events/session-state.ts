@@ -64,6 +64,8 @@ export interface Progress {
   readonly state: SessionState;
   /** Permits that these events used. */
   readonly used?: readonly UsedPermit[];
+  /** Lines that the strategy logged; absent without any. */
+  readonly log?: readonly string[];
 }
 
 /**

@@ -54,16 +54,20 @@ export function orderEvent(event: OrderEvent): SessionEvent {
   return { kind: event.kind, occurred_at: Date.parse(event.time), payload: event };
 }
 
-/** Order events, followed by the overrides that they used. */
-export function progressEvents({ events, used = [], state }: Progress): SessionEvent[] {
+/** Order events, followed by the overrides that they used and the lines that the strategy logged. */
+export function progressEvents({ events, used = [], log, state }: Progress): SessionEvent[] {
   const at = state.time === null ? 0 : Date.parse(state.time);
   return [
     ...events.map(orderEvent),
     ...used.map((one) => ({ kind: OVERRIDE_USED, occurred_at: at, payload: { ...one } })),
+    ...(log === undefined ? [] : [{ kind: LOGGED, occurred_at: at, payload: { lines: log } }]),
   ];
 }
 
 export const OVERRIDE_USED = 'risk.override_used';
+
+/** Kind of the event with the lines that a strategy logged at a bar: `{lines}`. */
+export const LOGGED = 'strategy.log';
 
 export const INPUT_KINDS = [
   'data.warm_up',

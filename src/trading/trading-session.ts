@@ -95,7 +95,7 @@ export class TradingSession {
     this.#setup = { ...setup, timeoutMs: Math.ceil(setup.timeoutMs) };
     this.#rules = venue?.rules;
     const run = { instruments, strategy, params, config, opening, signals, venue: venue?.rules };
-    this.#engine = new Engine(run);
+    this.#engine = new Engine({ ...run, keepsLog: true });
     this.#orders = venue && new VenueOrders(this.#engine, venue.deployment_id);
   }
 
@@ -317,6 +317,8 @@ export class TradingSession {
       }
     }
     await catchUp();
+    // The session that recorded the inputs has recorded these lines.
+    this.#engine.takeLog();
     this.#orders?.invalidate();
   }
 
@@ -327,10 +329,12 @@ export class TradingSession {
     const usedBefore = permits.used.length;
     change();
     const used = permits.used.slice(usedBefore);
+    const log = this.#engine.takeLog().map(({ text }) => text);
     return {
       events: this.events(count),
       state: this.state(),
       ...(used.length > 0 && { used }),
+      ...(log.length > 0 && { log }),
     };
   }
 

@@ -44,7 +44,7 @@ function bot({ top = '', create = '', onBar = '' }: Parts): string {
 ${top}
 export default defineStrategy({
   name: 'own', description: 'made by a test', params: { size: integer({ default: 1 }) },
-  create({ instruments, broker, random }) {
+  create({ instruments, broker, random, log }) {
     const instrument = instruments[0]!;
     ${create}
     return { onBar() {
@@ -205,6 +205,30 @@ test.runIf(isAtLength)(
     );
   },
 );
+
+test('the lines that a strategy logs are a file of its run, and the last ones are printed if it fails', async () => {
+  const file = bot({
+    create: "log('created');",
+    onBar: "if (instrument.count === 1) log('first');",
+  });
+  const out = join(file, '../out');
+  const path = join(out, 'log.txt');
+  for (const options of isAtLength ? [[], ['--sealed']] : [[]]) {
+    const { code, stdout } = await inProcess(['backtest', file, `--out=${out}`, ...options]);
+    expect(code).toBe(0);
+    expect(stdout).toContain(`log: ${path}`);
+    const time = '2010-01-04T00:00:00.000Z';
+    expect(readFileSync(path, 'utf8')).toBe(`${time} created\n${time} first\n`);
+  }
+  await inProcess(['backtest', bot({}), `--out=${out}`]);
+  expect(existsSync(path), 'the log of an earlier run').toBe(false);
+  const { code, stderr } = await inProcess([
+    'backtest',
+    bot({ onBar: "log('before'); throw new Error('end');" }),
+  ]);
+  expect(code).toBe(1);
+  expect(stderr).toContain('log: 2010-01-04T00:00:00.000Z before');
+});
 
 describe('a strategy that allocates memory endlessly', () => {
   const limit = ['--strategy-memory', '128'];

@@ -24,7 +24,7 @@ import { replayFeed } from '../../src/trading/replay-feed.ts';
 import { closeSession, stateHash } from '../../src/events/session-state.ts';
 import { signalsOver } from '../../src/bots/models/signals.ts';
 import { openRun } from '../../src/trading/sandbox/hosted-run.ts';
-import { inputEvent, parseInput } from '../../src/trading/session-events.ts';
+import { inputEvent, parseInput, progressEvents } from '../../src/trading/session-events.ts';
 import type { SessionInput } from '../../src/trading/session-events.ts';
 import { TradingSession } from '../../src/trading/trading-session.ts';
 import type { SessionSetup } from '../../src/trading/trading-session.ts';
@@ -306,6 +306,31 @@ describe('halt', () => {
     expect(resumed.halt()).toEqual(session.halt());
     expect(stateHash(resumed.state())).toBe(stateHash(session.state()));
   });
+});
+
+test('the lines of a strategy belong to their bars, and a resumed session does not repeat them', async () => {
+  const strategy = defineStrategy({
+    name: 'own',
+    description: 'Of a test.',
+    params: {},
+    create: ({ instruments: [asset], broker, log }) => ({
+      onBar() {
+        log(`bar ${asset.count}`);
+        if (asset.count === 2) throw new Error(`cash ${broker.cash}`);
+      },
+    }),
+  });
+  const config = ENGINE_DEFAULTS;
+  const setup = { symbols: ['X'], strategy, params: {}, config, timeoutMs: Infinity };
+  const session = new TradingSession(setup);
+  const progress = session.push(FIRST);
+  expect(progress.log).toEqual(['bar 1']);
+  expect(progressEvents(progress)).toEqual([
+    { kind: 'strategy.log', occurred_at: FIRST.time, payload: { lines: ['bar 1'] } },
+  ]);
+  const resumed = await TradingSession.resume(setup, [FIRST]);
+  expect(stateHash(resumed.state())).toBe(stateHash(session.state()));
+  expect(resumed.push(SECOND)).toMatchObject({ log: ['bar 2'], state: { status: 'failed' } });
 });
 
 describe('a failing strategy', () => {

@@ -13,8 +13,8 @@ export const verb = defineVerb({
   summary: 'run a bot over its history and report the results',
   description:
     'Runs the bot over its history on this machine: no server, no login, no network. Writes ' +
-    'summary.json, events.ndjson, trades.csv, trades.parquet, equity.parquet and report.html, and ' +
-    'equity.csv unless the run has more than 200,000 bars.',
+    'summary.json, events.ndjson, trades.csv, trades.parquet, equity.parquet, report.html, ' +
+    'equity.csv unless the run has more than 200,000 bars, and log.txt if the strategy calls log().',
   arguments: {
     file: { description: 'bot file, YAML or JSON', complete: 'file' },
   },
@@ -133,6 +133,7 @@ export const verb = defineVerb({
       { countedRun },
       { countTrials },
       { showSummary },
+      { LOG_FILE, logLine },
       { job: prepared, notes },
     ] = await Promise.all([
       import('../../bots/models/signals.ts'),
@@ -145,6 +146,7 @@ export const verb = defineVerb({
       import('../../backtest/ledger/counted-run.ts'),
       import('../count-trials.ts'),
       import('../show-backtest.ts'),
+      import('../../backtest/log-lines.ts'),
       preparing,
     ]);
     for (const note of notes) context.message(`note: ${note}`);
@@ -174,7 +176,7 @@ export const verb = defineVerb({
             timeoutMs: context.settings.strategy_timeout_seconds * 1000,
             signal,
             onProgress: progress.of('backtest'),
-            ...(options.step && { onFailure: (found: FailedRun) => void (failed.run = found) }),
+            onFailure: (found: FailedRun) => void (failed.run = found),
           },
         );
       outcome = await countedRun(job, counted, run, signal);
@@ -183,6 +185,11 @@ export const verb = defineVerb({
       await rmdir(directory).catch(() => {});
       if (failed.run === undefined || !(error instanceof ServiceError) || signal.aborted)
         throw error;
+      if (!options.step) {
+        for (const line of failed.run.result.log?.slice(-LAST_LINES) ?? [])
+          context.message(`log: ${logLine(line)}`);
+        throw error;
+      }
       const { stepFailureAnswer } = await import('../step-through.ts');
       return stepFailureAnswer(context, job, failed.run, error);
     } finally {
@@ -206,6 +213,7 @@ export const verb = defineVerb({
         showSummary(out, summary);
         out.line();
         out.line(`report: ${report}`);
+        if (summary.files.includes(LOG_FILE)) out.line(`log: ${join(directory, LOG_FILE)}`);
       },
       failure: gateFailure(summary),
     };
@@ -224,6 +232,9 @@ export const verb = defineVerb({
     return answer;
   },
 });
+
+/** Number of last lines that are printed of the log of a run that failed. */
+const LAST_LINES = 20;
 
 /** @throws ServiceError `lock_drift` if the lock next to the file is missing or differs. */
 async function verifyLock(file: string, own: Lock, isOverridden: boolean): Promise<void> {

@@ -26,6 +26,7 @@ import { live } from './client/live.ts';
 import { liveTrades } from './client/live-trades.ts';
 import { overview } from './client/overview.ts';
 import { palette } from './client/palette.ts';
+import { logRows } from './client/log-rows.ts';
 import { orderMarks } from './client/order-marks.ts';
 import { sessionCharts } from './client/session-charts.ts';
 import { sessionCurve } from './client/session-curve.ts';
@@ -159,6 +160,7 @@ export const LIVE = script(
   followRange,
   sessionCharts,
   liveTrades,
+  logRows,
   live,
 );
 export const LIVE_TRADES = script('live-trades', replacePart, liveTrades);

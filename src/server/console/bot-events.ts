@@ -44,6 +44,7 @@ const KINDS = {
       'order.corrected',
     ],
   },
+  log: { title: 'Strategy log', kinds: ['strategy.log'] },
   faults: { title: 'Data faults', kinds: ['data.gap', 'data.refused'] },
   alerts: { title: 'Alerts', kinds: ['alert.raised'] },
   state: { title: 'Account states', kinds: ['session.state'] },

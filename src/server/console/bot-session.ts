@@ -9,6 +9,7 @@ import { RUN_FIGURES } from '../../base/run-figures.ts';
 import { describeSession } from './client/describe-session.ts';
 import { RANGES } from './client/follow-range.ts';
 import type { LiveData } from './client/live.ts';
+import { logRows } from './client/log-rows.ts';
 import { limitsSection, readLimits } from './bot-limits.ts';
 import { barTime, botPath, endPath, figures, shortId, taskPath, universeOf } from './bot-parts.ts';
 import { tradesSection } from './bot-trades.ts';
@@ -20,6 +21,8 @@ import type { Visit } from './pages.ts';
 
 /** Number of bar events searched for the latest close of each instrument. */
 const BARS = 50;
+/** Number of lines of the strategy that are shown. */
+const LOG_LINES = 100;
 const EVENTS = '/bots/{bot_ref}/state/events';
 
 /**
@@ -59,7 +62,18 @@ export async function readSession(
     params,
     query: { kind: 'session.state', run_id: session, limit: 1 },
   }).catch(() => ({ items: [] }));
+  const { items: logged } = await call<typeof listBotEvents>('get', EVENTS, {
+    params,
+    query: {
+      kind: 'strategy.log',
+      run_id: session,
+      last: 'true',
+      limit: LOG_LINES,
+      until_seq: head,
+    },
+  });
   const opened = first[0]?.payload as PaperSession | undefined;
+  const { isDaily } = universeOf(bot);
   return {
     bot: bot.id,
     session,
@@ -69,6 +83,10 @@ export async function readSession(
     // The API logs its errors.
     limits: await readLimits(visit, bot, session).catch(() => null),
     cash: opened?.equity ?? 0,
+    log: logged
+      .toReversed()
+      .flatMap((event) => logRows(event, isDaily))
+      .slice(0, LOG_LINES),
   };
 }
 
@@ -121,7 +139,14 @@ export async function sessionPart(
         ${limitsSection(live)}
       </div>
     </div>
-    ${await visit.part('The trades', () => tradesSection(visit, bot, task_id))}`;
+    ${await visit.part('The trades', () => tradesSection(visit, bot, task_id))}
+    <section>
+      <div class="heading">
+        <h2 id="log">Log of the strategy</h2>
+        <p><a href="${botPath(bot.slug, 'events')}?show=log">All lines</a></p>
+      </div>
+      ${replaceableTable('log', ['Bar', 'Line'], live.log, 'The strategy has logged no line in this session.')}
+    </section>`;
 }
 
 async function sessionHeading(

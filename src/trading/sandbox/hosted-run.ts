@@ -96,6 +96,7 @@ export async function openHosted(
       params: strategy.params,
       config: engineConfig(spec),
       past,
+      keepsLog: true,
       signals: feed?.signals,
       signal,
     });

@@ -11,6 +11,7 @@
 import { z } from 'zod';
 import type { EngineConfig } from '../../engine/config.ts';
 import { ORDER_TYPES, TIMES_IN_FORCE } from '../../engine/orders/order.ts';
+import { LONGEST_LINE } from '../../engine/strategy-log.ts';
 
 /** First message to the process. */
 export interface Setup {
@@ -26,6 +27,8 @@ export interface Setup {
   readonly config: EngineConfig;
   /** Other parameters for the first bars; see `forkStrategy`. */
   readonly past?: { readonly params: Setup['params']; readonly until: number } | undefined;
+  /** Whether the process sends the lines that the strategy logs. */
+  readonly keepsLog?: boolean | undefined;
   /** Longest time for one step of the strategy, ms. */
   readonly timeoutMs: number;
 }
@@ -104,6 +107,8 @@ const step = z.int().min(-1);
 const Command = z.union([
   z.tuple([step, z.literal('target'), index, finite]),
   z.tuple([step, z.literal('cancel'), z.int().min(1)]),
+  // A line that was cut ends with an ellipsis.
+  z.tuple([step, z.literal('log'), upTo(LONGEST_LINE + 1)]),
   z.tuple([
     step,
     z.literal('order'),
@@ -125,7 +130,7 @@ const Command = z.union([
   ]),
 ]);
 
-/** A call of the broker at a step: an order, a target weight or a cancel. */
+/** A call of the strategy at a step: an order, a target weight, a cancel, or a logged line. */
 export type Command = z.infer<typeof Command>;
 
 const Ordered = z.strictObject({

@@ -1,9 +1,10 @@
 /** Records the commands of a strategy process and repeats them in the engine of the server. */
 import type { StrategyContext, StrategyRun } from '../../engine/strategy.ts';
+import { MOST_LINES } from '../../engine/strategy-log.ts';
 import { ServiceError } from '../../base/errors.ts';
-import { readOrdered, type Command } from './messages.ts';
+import { readOrdered, type Command, type Ordered } from './messages.ts';
 
-/** Commands in one run. */
+/** Commands in one run, except logged lines. */
 const MOST_COMMANDS = 2_000_000;
 
 /**
@@ -15,6 +16,8 @@ export function createPlayer(name: string) {
   const byStep = new Map<number, Command[]>();
   let done = 0;
   let count = 0;
+  /** Number of logged lines in `byStep`. */
+  let lines = 0;
   let failure: ServiceError | undefined;
   const fail = (error: ServiceError): void => {
     failure ??= error;
@@ -33,24 +36,18 @@ export function createPlayer(name: string) {
      */
     add(bytes: Uint8Array, until: number): void {
       const message = readOrdered(bytes);
-      // A failed step does not count as done, but its commands do.
-      const last = message === undefined ? 0 : message.failed ? message.done : message.done - 1;
-      const isFit =
-        message !== undefined &&
-        message.done >= done &&
-        last < until &&
-        message.commands.every(([at], i) => {
-          const before = message.commands[i - 1]?.[0] ?? (done === 0 ? -1 : done);
-          return at >= before && at <= last;
-        });
-      if (!isFit) throw invalidMessage(name);
-      count += message.commands.length;
-      if (count > MOST_COMMANDS) throw tooMany(name);
+      if (message === undefined || !isFit(message, done, until)) throw invalidMessage(name);
       for (const command of message.commands) {
+        if (command[1] === 'log') {
+          // A backtest receives the lines of all steps before it keeps the first ones.
+          if (lines > MOST_LINES) continue;
+          lines += 1;
+        } else count += 1;
         const commands = byStep.get(command[0]);
         if (commands === undefined) byStep.set(command[0], [command]);
         else commands.push(command);
       }
+      if (count > MOST_COMMANDS) throw tooMany(name);
       ({ done } = message);
       if (message.failed !== undefined) {
         const { code, message: what, remedy } = message.failed;
@@ -60,7 +57,10 @@ export function createPlayer(name: string) {
     create(context: StrategyContext): StrategyRun {
       let step = -1;
       const play = (): void => {
-        for (const command of byStep.get(step) ?? []) order(context, command);
+        for (const command of byStep.get(step) ?? []) {
+          if (command[1] === 'log') lines -= 1;
+          repeat(context, command);
+        }
         byStep.delete(step);
       };
       play();
@@ -76,7 +76,19 @@ export function createPlayer(name: string) {
   };
 }
 
-function order({ broker, instruments }: StrategyContext, command: Command): void {
+/** Whether a message continues after `done` steps, with commands of steps before `until` in order. */
+function isFit({ done: newDone, failed, commands }: Ordered, done: number, until: number): boolean {
+  // A failed step does not count as done, but its commands do.
+  const last = failed ? newDone : newDone - 1;
+  if (newDone < done || last >= until) return false;
+  return commands.every(([at], i) => {
+    const before = commands[i - 1]?.[0] ?? (done === 0 ? -1 : done);
+    return at >= before && at <= last;
+  });
+}
+
+function repeat({ broker, instruments, log }: StrategyContext, command: Command): void {
+  if (command[1] === 'log') return log(command[2]);
   if (command[1] === 'cancel') {
     broker.cancel({ id: command[2] });
     return;

@@ -32,7 +32,7 @@ const soon = setImmediate;
 const SLICE_STEPS = 256;
 
 const setup = deserialize(readMessage()) as Setup;
-const { files, entry, symbols, params, config, past, timeoutMs } = setup;
+const { files, entry, symbols, params, config, past, keepsLog, timeoutMs } = setup;
 const { signals, append } = growingSignals(setup.signals, symbols.length);
 /** Whether `create` has returned. */
 let isCreated = false;
@@ -46,7 +46,7 @@ self.on('unhandledRejection', (error) => {
   late ??= lateError(error, { strategy: name, done: engine.done });
 });
 
-/** Wraps the broker so that each call of the strategy is recorded. */
+/** Wraps the broker and the log so that each call of the strategy is recorded. */
 function recordCommands(context: StrategyContext): StrategyContext {
   const { broker } = context;
   const recorder: Broker = {
@@ -78,7 +78,11 @@ function recordCommands(context: StrategyContext): StrategyContext {
       commands.push([stepNow(), 'cancel', id]);
     },
   };
-  return { ...context, broker: recorder };
+  const log = (message: string): void => {
+    context.log(message);
+    for (const { text } of engine.takeLog()) commands.push([stepNow(), 'log', text]);
+  };
+  return { ...context, broker: recorder, log };
 }
 
 /** −1 within `create`. */
@@ -110,16 +114,17 @@ function load(): Loaded {
   const { values, problems } = resolveParams(strategy.params, params);
   const check = problems.length > 0 ? undefined : checkOf(strategy, values);
   const instruments = symbols.map((symbol) => ({ symbol, bars: allocateBars(0) }));
-  const run = past === undefined ? strategy : forkStrategy(strategy, pastOf(strategy, past));
+  const traded = past === undefined ? strategy : forkStrategy(strategy, pastOf(strategy, past));
   const recorded: Strategy = {
-    ...run,
+    ...traded,
     create(context) {
-      const started = run.create(recordCommands(context));
+      const started = traded.create(recordCommands(context));
       isCreated = true;
       return started;
     },
   };
-  engine = new Engine({ instruments, strategy: recorded, params: values, config, signals });
+  const run = { instruments, strategy: recorded, params: values, config, signals, keepsLog };
+  engine = new Engine(run);
   const { description, shorts, instruments: count, signals: reads } = strategy;
   const indicators = indicatorsOf(strategy, values);
   return {

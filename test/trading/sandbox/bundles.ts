@@ -32,7 +32,7 @@ export default defineStrategy({
   name: 'own',
   description: 'Of a test.',
   params: {},
-  create({ instruments, broker }) {
+  create({ instruments, broker, log }) {
     ${create}
     return { onBar() { ${onBar} } };
   },

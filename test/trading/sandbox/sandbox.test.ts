@@ -202,6 +202,24 @@ it.runIf(isAtLength).concurrent.each(HANGING)(
   },
 );
 
+test('the lines of a strategy arrive with their bars, also those of a step that fails', async () => {
+  const text = strategyThat(
+    `log('bar ' + instruments[0].count); if (instruments[0].count === 3) throw new Error('end');`,
+    '',
+    "for (let at = 0; at < 1e5; at += 1) log('created');",
+  );
+  const { strategy, take, close } = await open(text, { keepsLog: true });
+  const instruments = [{ symbol: 'A', bars: allocateBars(0) }];
+  const engine = new Engine({ instruments, strategy, params: {}, config: CONFIG, keepsLog: true });
+  await take(STEPS);
+  await close();
+  for (const step of STEPS) engine.append(step);
+  expect(() => engine.advance(3)).toThrow('end');
+  const log = engine.takeLog().map(({ time, text: line }) => `${time} ${line}`);
+  expect(log.slice(0, 20)).toEqual(Array.from({ length: 20 }, () => '1 created'));
+  expect(log.slice(20)).toEqual(['1 [only 20 lines of a bar are kept]', '2 bar 2', '3 bar 3']);
+});
+
 test('a process that sends no message in time is killed', async () => {
   const before = await childrenOf(process.pid);
   const { take, close, strategy } = await open(strategyThat(''), { timeoutMs: 500 });
@@ -247,6 +265,7 @@ test('messages with invalid numbers or names are rejected', () => {
     '[0,"order",0,{"side":"buy","quantity":1,"__proto__":{"x":1}}]',
     '[0,"order",0,{"side":"buy","quantity":null}]',
     '[0,"exit"]',
+    `[0,"log","${'x'.repeat(402)}"]`,
   ]) {
     expect(ordered(forged)).toBeUndefined();
   }

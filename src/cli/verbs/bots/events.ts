@@ -1,20 +1,17 @@
-import type { BotEvent, listBotEvents, streamBotEvents } from '../../../api/bot-state.ts';
+import type { BotEvent, listBotEvents } from '../../../api/bot-state.ts';
 import type { Client } from '../../../client/client.ts';
 import { closest } from '../../../base/closest.ts';
 import { formatCountOf } from '../../../base/format.ts';
-import { readEvents } from '../../bot-events.ts';
-import { BOT_ARGUMENT, findBot } from '../../bots.ts';
-import { followStream } from '../../follow-stream.ts';
+import { findStart, followAnswer, LAST_EVENTS, readEvents } from '../../bot-events.ts';
+import { BOT_ARGUMENT } from '../../bots.ts';
 import { parseCount } from '../../parse-count.ts';
 import { showItems, type Columns } from '../../show-items.ts';
 import { defineServerVerb } from '../../server-verb.ts';
 import type { Context } from '../../verb.ts';
 
-const LAST = 50;
-
 export const verb = defineServerVerb({
   summary: 'show the events of a bot',
-  description: `Shows the last ${LAST} matching events, or all events after --after-seq, oldest first. With --follow, continues with new events until Ctrl-C; with --follow --json, prints one JSON object per line.`,
+  description: `Shows the last ${LAST_EVENTS} matching events, or all events after --after-seq, oldest first. With --follow, continues with new events until Ctrl-C; with --follow --json, prints one JSON object per line.`,
   arguments: { bot: BOT_ARGUMENT },
   options: {
     afterSeq: {
@@ -40,21 +37,9 @@ export const verb = defineServerVerb({
     const wanted = { kind: kinds.length > 0 ? kinds.join(',') : undefined, run_id };
     const first = afterSeq ?? (await findStart(server, context, bot_ref, wanted));
     if (follow) {
-      // Following by id, because the slug may move to another bot.
-      const { id } = (await findBot(server, bot_ref)).answer;
       const cells = Object.values(EVENT_COLUMNS);
-      const stream = followEvents(server, context, id, { ...wanted, after_seq: first });
-      return {
-        data: null,
-        stream,
-        async show(out) {
-          for await (const event of stream) {
-            // A reader such as `head` has closed the pipe.
-            if (context.io.stdout.errored) return;
-            out.line(cells.map((cell) => cell(event)).join('  '));
-          }
-        },
-      };
+      const linesOf = (event: BotEvent) => [cells.map((cell) => cell(event)).join('  ')];
+      return followAnswer(server, context, bot_ref, { ...wanted, after_seq: first }, linesOf);
     }
     const events = await Array.fromAsync(
       readEvents(server, bot_ref, { ...wanted, after_seq: first }),
@@ -66,27 +51,6 @@ export const verb = defineServerVerb({
     };
   },
 });
-
-interface Wanted {
-  readonly kind: string | undefined;
-  readonly run_id: string | undefined;
-}
-
-/** Returns the sequence number before the last events. */
-async function findStart(
-  server: Client,
-  context: Context,
-  bot_ref: string,
-  wanted: Wanted,
-): Promise<number> {
-  const { items, head_seq, archived_seq } = await server.call<typeof listBotEvents>(
-    'get',
-    '/bots/{bot_ref}/state/events',
-    { params: { bot_ref }, query: { ...wanted, last: 'true', limit: LAST } },
-  );
-  if (archived_seq > 0) context.message(`Events 1 to ${archived_seq} are archived.`);
-  return items.length === 0 ? head_seq : items[0]!.seq - 1;
-}
 
 /** Number of last events whose kinds are compared with a kind that matched nothing. */
 const COMPARED = 1000;
@@ -120,18 +84,3 @@ const EVENT_COLUMNS: Columns<BotEvent> = {
   kind: ({ kind }) => kind,
   payload: ({ payload }) => JSON.stringify(payload),
 };
-
-async function* followEvents(
-  server: Client,
-  context: Context,
-  bot_ref: string,
-  query: Wanted & { readonly after_seq: number },
-): AsyncGenerator<BotEvent, void, void> {
-  const path = '/bots/{bot_ref}/state/events/stream';
-  const stream = followStream(
-    (headers) =>
-      server.stream<typeof streamBotEvents>(path, { params: { bot_ref }, query, headers }),
-    context,
-  );
-  for await (const data of stream) yield JSON.parse(data) as BotEvent;
-}

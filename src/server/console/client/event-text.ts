@@ -48,6 +48,7 @@ export function eventText(kind: string, payload: Readonly<Record<string, unknown
       const working = (payload['working'] as readonly unknown[]).length;
       return `equity ${of('equity')}, cash ${of('cash')}, positions ${held}, working orders ${working}`;
     }
+    if (kind === 'strategy.log') return (payload['lines'] as readonly string[]).join('; ');
     if (kind === 'data.gap') return `${of('symbol')}: ${of('missing')} bars missing`;
     if (kind === 'data.refused') return `${of('symbol')}: ${of('reason')}`;
     if (kind === 'run.queued')

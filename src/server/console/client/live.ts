@@ -7,6 +7,7 @@ import { describeSession } from './describe-session.ts';
 import { eventText } from './event-text.ts';
 import { followBot } from './follow.ts';
 import { liveTrades } from './live-trades.ts';
+import { logRows } from './log-rows.ts';
 import { sessionCharts } from './session-charts.ts';
 import { setRows } from './set-rows.ts';
 
@@ -23,6 +24,8 @@ export interface LiveData {
   readonly limits: BotLimits | null;
   /** Equity at the start of the session. */
   readonly cash: number;
+  /** Newest lines of the strategy, newest first, as `logRows` returns them. */
+  readonly log: readonly (readonly string[])[];
 }
 
 /** Updates `#now` on the page of a bot as events arrive: each event only the parts that it changes. */
@@ -52,6 +55,8 @@ export function live(): void {
   const none = '—';
 
   let state: PaperSession | undefined = data?.state;
+  let log: readonly (readonly string[])[] = data?.log ?? [];
+  let hasNewLog = false;
   const closes: Record<string, number> = { ...data?.closes };
   let tail: BotEvent[] = [];
   let hasNewState = true;
@@ -82,6 +87,9 @@ export function live(): void {
       state = payload as unknown as PaperSession;
       charts?.takeState(state);
       hasNewState = true;
+    } else if (kind === 'strategy.log') {
+      log = [...logRows(event, 'daily' in root.dataset), ...log].slice(0, TABLE_ROWS);
+      hasNewLog = true;
     } else if (kind.startsWith('order.')) {
       charts?.takeOrder(event);
       if (kind === 'order.filled' || kind === 'order.corrected') refreshTrades();
@@ -194,6 +202,8 @@ export function live(): void {
     isPlanned = false;
     drawnAt = performance.now();
     drawTail();
+    if (hasNewLog) setTable('log', log);
+    hasNewLog = false;
     if (state === undefined || !hasNewState) return;
     hasNewState = false;
     charts?.draw();

@@ -32,7 +32,7 @@ const MOST_EVENTS = 512;
 /** A server accepts twice as much, including the state. */
 const MOST_BYTES = 512 * 1024;
 /** Events that are reported to the server. */
-const REPORTED = /^(order|account|data|venue|control|risk|clock)\./;
+const REPORTED = /^(order|account|data|venue|control|risk|clock|strategy)\./;
 
 /** Event that marks the end of a batch. */
 interface Cut {

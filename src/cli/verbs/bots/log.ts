@@ -1,0 +1,40 @@
+import type { BotEvent } from '../../../api/bot-state.ts';
+import { findStart, followAnswer, LAST_EVENTS, readEvents } from '../../bot-events.ts';
+import { BOT_ARGUMENT } from '../../bots.ts';
+import { parseCount } from '../../parse-count.ts';
+import { defineServerVerb } from '../../server-verb.ts';
+
+export const verb = defineServerVerb({
+  summary: 'show the lines that the strategy of a session logged',
+  description: `Shows the lines of the last ${LAST_EVENTS} bars with any, or all lines after --after-seq, oldest first, each with the time of its bar. With --follow, continues with new lines until Ctrl-C; with --follow --json, prints one JSON object per bar. The log of a backtest is the result file log.txt.`,
+  arguments: { bot: BOT_ARGUMENT },
+  options: {
+    afterSeq: {
+      value: 'seq',
+      description: 'show all lines of events after this sequence number',
+      parse: parseCount,
+    },
+    run: { value: 'task', description: 'only lines of this run' },
+    follow: { description: 'continue with new lines', streams: true },
+  },
+  examples: ['bots log sma-crossover', 'bots log sma-crossover --follow'],
+  async run(server, { bot: bot_ref }, { afterSeq, run: run_id, follow }, context) {
+    const wanted = { kind: 'strategy.log', run_id };
+    const first = afterSeq ?? (await findStart(server, context, bot_ref, wanted));
+    const query = { ...wanted, after_seq: first };
+    if (follow) return followAnswer(server, context, bot_ref, query, linesOf);
+    const events = await Array.fromAsync(readEvents(server, bot_ref, query));
+    if (events.length === 0) context.message('The strategy has logged nothing.');
+    return {
+      data: { events },
+      show(out) {
+        for (const line of events.flatMap(linesOf)) out.line(line);
+      },
+    };
+  },
+});
+
+function linesOf({ occurred_at, payload }: BotEvent): string[] {
+  const { lines } = payload as { readonly lines: readonly string[] };
+  return lines.map((line) => `${occurred_at} ${line}`);
+}
