@@ -25,8 +25,11 @@ export const BotValidation = z
       .record(z.string(), z.unknown())
       .nullable()
       .describe(
-        'JSON merge patch (RFC 7396) from the current version of `bot` to the spec; null without `bot`, with problems, or if the files differ.',
+        'JSON merge patch (RFC 7396) from the document of the current version of `bot` to the spec; null without `bot` or with problems.',
       ),
+    files_differ: z
+      .boolean()
+      .describe('Whether the files differ from those of the current version of `bot`.'),
     changes: z
       .array(Change)
       .describe('Differences from the current version of `bot`; empty without it.'),

@@ -12,6 +12,7 @@ import {
   page,
   pageQuery,
   Problem,
+  sha256,
   time,
 } from './http.ts';
 
@@ -79,6 +80,10 @@ const TaskInput = z
   .strictObject({
     ...changes,
     patch,
+    bundle_hash: sha256
+      .nullable()
+      .optional()
+      .describe('Hash of the `files` of a backtest with unsaved files; null without any.'),
     ...locked,
     ...holdout,
     speed: speed.optional(),
@@ -93,10 +98,22 @@ const TaskInput = z
   });
 
 const BacktestRequest = z
-  .strictObject({ version: z.int().min(1).optional(), ...changes, patch, ...locked, ...holdout })
+  .strictObject({
+    version: z.int().min(1).optional(),
+    ...changes,
+    patch,
+    files: z
+      .record(z.string(), z.string())
+      .optional()
+      .describe(
+        'All files of the run, instead of those of the version, as in `BotInput`. They need not be saved in any version, and are not saved in one.',
+      ),
+    ...locked,
+    ...holdout,
+  })
   .openapi('BacktestRequest', {
     description:
-      'A version, the current one by default, and values that replace those of the spec.',
+      'A version, the current one by default, and values and files that replace those of the version.',
   });
 
 const progress = z
@@ -231,7 +248,7 @@ export const startBacktest = defineRoute({
   operationId: 'startBacktest',
   summary: 'Backtest a bot',
   description:
-    'Runs a version of the bot over the data in the catalogue of the server. The result has the same events, by their hash, as `service-local backtest` of the same spec. A draft bot becomes active. The pointers of an `invalid_spec` error refer to the body if the error is there, else to the spec.',
+    'Runs a version of the bot over the data in the catalogue of the server. The result has the same events, by their hash, as `service-local backtest` of the same spec. A draft bot becomes active. With `files` other than those of the version, the result has `unsaved_bundle`, and the versions of the bot do not change. The pointers of an `invalid_spec` error refer to the body if the error is there, else to the spec.',
   idempotent: true,
   request: {
     params: botPath,

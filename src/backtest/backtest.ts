@@ -77,6 +77,7 @@ export function outcomeOf(
     run_id: options.runId,
     bot: job.bot,
     version: lock.spec,
+    ...(job.unsaved !== undefined && { unsaved_bundle: job.unsaved }),
     lock,
     params,
     currency: job.currency,

@@ -15,6 +15,8 @@ export interface BacktestJob {
   /** Account currency, such as `USD`. */
   readonly currency: string;
   readonly lock: Lock;
+  /** Hash of the files of a run that does not use those of its version; null for none. */
+  readonly unsaved?: string | null | undefined;
   readonly strategy: Strategy;
   /** Runs the strategy in another thread; by default it runs in this one. */
   readonly execute?: Execute | undefined;

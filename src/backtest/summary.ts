@@ -9,6 +9,11 @@ export interface Summary {
   readonly bot: { readonly name: string; readonly slug: string };
   /** sha256 of the spec as authored (JCS), without comments or formatting. */
   readonly version: string;
+  /**
+   * Hash of the files that a server ran instead of those of the saved version, as the `bundle_hash` of a
+   * version; null if it ran none. Absent if the run used the files of its version.
+   */
+  readonly unsaved_bundle?: string | null;
   readonly lock: Lock;
   /** Parameters of the strategy; absent in summaries of earlier versions, as `currency`. */
   readonly params?: Readonly<Record<string, number | string | boolean>>;

@@ -24,6 +24,7 @@ const SUMMARY_FIGURES = [
 export function showSummary(out: Output, summary: Summary): void {
   const { bot, window, trades, orders } = summary;
   out.line(`${out.style.bold(bot.name)}  ${formatWindow(window)}`);
+  if (summary.unsaved_bundle !== undefined) out.line(describeUnsaved(summary.unsaved_bundle));
   out.line();
   const cells = (name: FigureName, aside = ''): string[] => [
     RUN_FIGURES[name].label,
@@ -58,6 +59,11 @@ export function showSummary(out: Output, summary: Summary): void {
   if (summary.profile !== undefined) showProfile(out, summary.profile);
   showFindings(out, summary.findings);
   showGates(out, summary.gates);
+}
+
+function describeUnsaved(hash: string | null): string {
+  const code = hash === null ? 'no files' : `unsaved code (sha256 ${hash})`;
+  return `This run used ${code} instead of the files of its version.`;
 }
 
 export function showSweep(out: Output, document: SweepDocument, top: number): void {

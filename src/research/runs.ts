@@ -23,7 +23,11 @@ export interface TaskAnswer {
   readonly started_at: string | null;
   readonly ended_at: string | null;
   readonly progress?: { readonly done: number; readonly total: number | null };
-  readonly input: { readonly params?: Params; readonly patch?: unknown };
+  readonly input: {
+    readonly params?: Params;
+    readonly patch?: unknown;
+    readonly bundle_hash?: unknown;
+  };
 }
 
 export interface ListAnswer<T> {
@@ -59,7 +63,7 @@ export async function chooseTask(
     const path = withQuery('/tasks', query);
     const { items } = await read<ListAnswer<TaskAnswer>>(ask, path, signal);
     const isUnchanged = ({ input }: TaskAnswer): boolean =>
-      input.params === undefined && input.patch === undefined;
+      [input.params, input.patch, input.bundle_hash].every((change) => change === undefined);
     const chosen = items.find(isUnchanged) ?? items[0];
     if (chosen !== undefined) return chosen.task_id;
     throw new ServiceError('not_found', 'no run has succeeded yet', {

@@ -7,10 +7,10 @@ import { ServiceError } from '../base/errors.ts';
 
 /** Limit for most requests. */
 const MOST_BYTES = 128 * 1024;
-/** Limit for runner reports with up to 512 events, bots with models, inputs of searches, and trials. */
+/** Limit for runner reports with up to 512 events, files of bots, inputs of searches, and trials. */
 const MOST_BYTES_OF_THESE = 1024 * 1024;
-/** Requests that check, create or update bots; `app.ts` authenticates all requests with large bodies before it reads them. */
-const BOT_REQUEST = /^(POST \/bots(\/validate)?|PUT \/bots\/[^/]+)$/;
+/** Requests with files of a bot; `app.ts` authenticates all requests with large bodies before it reads them. */
+const BOT_REQUEST = /^(POST \/bots(\/validate|\/[^/]+\/backtest)?|PUT \/bots\/[^/]+)$/;
 /** Limit for documents of 5 MiB with their line feeds escaped in JSON. */
 const MOST_BYTES_OF_DOCUMENTS = 8 * 1024 * 1024;
 

@@ -10,12 +10,13 @@ export function addBotSpecs(app: App, { identity, tasks }: Services): void {
   app.openapi(api.validateBot, async (c) => {
     const sent = c.req.valid('json');
     const checked = await checkDraft(registry, sent, c.req.valid('query').bot);
-    const { problems, document = null, changes, patch = null } = checked;
+    const { problems, document = null, changes, patch = null, hasOtherFiles } = checked;
     const answer = {
       valid: problems.length === 0,
       problems: problems.map((one) => serializeProblem(one, 'yaml' in sent)),
       document,
       patch,
+      files_differ: hasOtherFiles,
       changes: [...changes],
     };
     return c.json(answer, 200);

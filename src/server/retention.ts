@@ -3,6 +3,7 @@ import { DAY, HOUR, MINUTE } from '../base/durations.ts';
 import type { Log } from '../base/log.ts';
 import { expireSearches } from '../fleet/searches/searches.ts';
 import { purgeDeliveries } from '../fleet/notifications/deliveries.ts';
+import { deleteOldUnsaved } from '../fleet/registry/unsaved-bundles.ts';
 import { deleteOldFiles } from '../fleet/tasks/task-files.ts';
 import type { IdentityStore } from '../identity/context.ts';
 import { purgeDevices } from '../identity/devices.ts';
@@ -21,7 +22,7 @@ const MEASURED_EVERY_MS = HOUR;
 
 /** Lives that a setting decides. */
 export interface Lives {
-  /** 0 keeps the files of tasks for good. */
+  /** 0 keeps the files of tasks, and the unsaved code of backtests, for good. */
   readonly task_file_days: number;
 }
 
@@ -39,6 +40,12 @@ export const RETENTIONS = [
     name: 'files of tasks',
     async end({ storage, clock }, { task_file_days }) {
       if (task_file_days > 0) await deleteOldFiles(storage, clock() - task_file_days * DAY);
+    },
+  },
+  {
+    name: 'unsaved code of backtests',
+    async end({ storage, clock }, { task_file_days }) {
+      if (task_file_days > 0) await deleteOldUnsaved(storage, clock() - task_file_days * DAY);
     },
   },
   inOneWrite('notifications', purgeDeliveries),

@@ -1060,4 +1060,16 @@ export const MIGRATIONS: readonly Migration[] = [
     // Rules for notifications of the condition error read the newest every second.
     statements: [`create index tasks_failed on tasks (kind, ended_at) where status = 'failed'`],
   },
+  {
+    name: 'unsaved files of backtests',
+    statements: [
+      `create table unsaved_bundles (
+        task_id text primary key references tasks (task_id),
+        bundle_hash text not null references bundles (hash)
+      )`,
+      `create index unsaved_bundles_by_hash on unsaved_bundles (bundle_hash)`,
+      `create index bot_versions_by_bundle on bot_versions (bundle_hash)
+        where bundle_hash is not null`,
+    ],
+  },
 ];

@@ -50,6 +50,7 @@ export interface Tables {
   halts: HaltsTable;
   halted_deployments: HaltedDeploymentsTable;
   bundles: BundlesTable;
+  unsaved_bundles: UnsavedBundlesTable;
   sessions: SessionsTable;
   passkeys: PasskeysTable;
   challenges: ChallengesTable;
@@ -646,12 +647,18 @@ export interface HaltedDeploymentsTable {
   last_seq: number;
 }
 
-/** Code of strategies, each once. Rows are never changed or deleted. */
+/** Code and models of bots, each once. Rows are never changed. A bundle of a version is never deleted. */
 export interface BundlesTable {
   hash: string;
   /** JSON. */
   files: string;
   created_at: number;
+}
+
+/** Files of backtests that do not run those of their version; see `src/fleet/registry/unsaved-bundles.ts`. */
+export interface UnsavedBundlesTable {
+  task_id: string;
+  bundle_hash: string;
 }
 
 /** Login sessions of administrators in browsers. Rows are deleted soon after they expire. */

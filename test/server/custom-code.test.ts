@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { bundleHash } from '../../src/bots/bundle.ts';
 import { createBot } from '../../src/fleet/registry/bots.ts';
 import { getRunnableVersion } from '../../src/fleet/registry/versions.ts';
 import { NO_RISK_LIMITS } from '../../src/engine/config.ts';
@@ -7,7 +8,7 @@ import type { App } from '../../src/server/services.ts';
 import { openStorage } from '../../src/storage/storage.ts';
 import { strategyThat, WAIT } from '../trading/sandbox/bundles.ts';
 import { newTables } from '../storage/databases.ts';
-import { documentOn } from '../fleet/tasks/market.ts';
+import { documentOn, fillCatalogue } from '../fleet/tasks/market.ts';
 import { newTestApp, type Answer, type TestApp } from './in-process.ts';
 import { isAtLength } from '../length.ts';
 
@@ -70,6 +71,41 @@ test.runIf(isAtLength)('faults in custom code are reported when it is sent', asy
   expect(await create({ [OWN]: strategyThat('') }, { fast: 1 })).toMatchObject({
     status: 422,
     body: { errors: [{ pointer: '/spec/strategy/params/fast', code: 'unknown_param' }] },
+  });
+});
+
+test('a backtest accepts unsaved code from callers who may save it, and checks it', async () => {
+  await fillCatalogue(server.services.tasks.catalogueDir, 1);
+  const path = '/bots/own/backtest';
+  expect(await create({ [OWN]: strategyThat('') })).toMatchObject({ status: 201 });
+  const start = async (files: object, authorization = headers['authorization']!) => {
+    const body = JSON.stringify({ files });
+    const method = 'POST';
+    const answer = await app.request(path, {
+      method,
+      headers: { ...headers, authorization },
+      body,
+    });
+    return { status: answer.status, body: (await answer.json()) as Record<string, unknown> };
+  };
+  const files = { [OWN]: strategyThat('broker.target(instruments[0], 1);') };
+  const { status, body } = await start(files);
+  expect(status).toBe(202);
+  const task = await server.send('GET', `/tasks/${String(body['task_id'])}`, { headers });
+  expect(task.body).toMatchObject({ version: 1, input: { bundle_hash: bundleHash(files) } });
+  const bot = await server.send('GET', '/bots/own', { headers });
+  expect(bot.body).toMatchObject({ current_version: 1 });
+
+  expect(await start(files, await server.bearer('read'))).toMatchObject({ status: 403 });
+  const pointer = '/spec/strategy/module';
+  expect(await start({ [OWN]: 'throw 1;' })).toMatchObject({
+    status: 422,
+    body: { code: 'invalid_spec', errors: [{ pointer }] },
+  });
+  const withoutCode = await server.send('POST', path, { headers, body: { files } });
+  expect(withoutCode).toMatchObject({
+    status: 422,
+    body: { errors: [{ pointer, detail: expect.stringContaining('custom_code') }] },
   });
 });
 

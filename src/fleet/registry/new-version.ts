@@ -1,13 +1,16 @@
 import { ServiceError, type Problem } from '../../base/errors.ts';
-import { bundleHash, codeOf, versionHash } from '../../bots/bundle.ts';
+import { bundleHash, codeOf, versionHash, type Bundle } from '../../bots/bundle.ts';
 import { parsePointer } from '../../base/parse-pointer.ts';
 import type { SourceDocument } from '../../bots/document.ts';
+import { fieldsOf } from '../../bots/fields.ts';
 import {
   checkHostedSpec,
   invalidSpec,
+  readChangedSpec,
   type CheckedSpec,
   type HostedSpec,
   type SentSpec,
+  type SpecChanges,
 } from '../../bots/hosted.ts';
 import type { BotVersionsTable, Db } from '../../storage/tables.ts';
 import { openHosted, type CodeLimits } from '../../trading/sandbox/hosted-run.ts';
@@ -28,6 +31,23 @@ export async function admitSpec(
 ): Promise<HostedSpec> {
   const { hosted, problems } = await checkSpec(sent, limits);
   if (hosted === undefined) throw invalidSpec(problems, 'yaml' in sent);
+  return hosted;
+}
+
+/**
+ * Returns the spec of a version with changes and other files, and loads its custom strategy once if it
+ * has one.
+ *
+ * @throws ServiceError as `readChangedSpec` and `admitSpec`.
+ */
+export async function admitChanges(
+  document: unknown,
+  changes: SpecChanges,
+  files: Bundle,
+  limits: CodeLimits | undefined,
+): Promise<HostedSpec> {
+  const hosted = readChangedSpec(document, changes, files);
+  await admitSpec({ document: fieldsOf(hosted.document), files }, limits);
   return hosted;
 }
 
@@ -82,22 +102,28 @@ export function hashVersion({ hash, files }: HostedSpec): string {
   return versionHash(hash, files === undefined ? null : bundleHash(files));
 }
 
-/** Adds a version to a bot. Equal bundles are stored once, even if they belong to different bots. */
+/**
+ * Stores a bundle once, even if it belongs to different bots.
+ * @returns its hash.
+ */
+export async function insertBundle(tx: Db, files: Bundle, created_at: number): Promise<string> {
+  const hash = bundleHash(files);
+  await tx
+    .insertInto('bundles')
+    .values({ hash, files: JSON.stringify(files), created_at })
+    .onConflict((conflict) => conflict.column('hash').doNothing())
+    .execute();
+  return hash;
+}
+
+/** Adds a version to a bot. */
 export async function insertVersion(
   tx: Db,
   hosted: HostedSpec,
   place: Readonly<Pick<BotVersionsTable, 'bot_id' | 'version' | 'created_at' | 'created_by'>>,
 ): Promise<BotVersionsTable> {
   const { document, files } = hosted;
-  const bundle_hash = files === undefined ? null : bundleHash(files);
-  if (bundle_hash !== null) {
-    const { created_at } = place;
-    await tx
-      .insertInto('bundles')
-      .values({ hash: bundle_hash, files: JSON.stringify(files), created_at })
-      .onConflict((conflict) => conflict.column('hash').doNothing())
-      .execute();
-  }
+  const bundle_hash = files === undefined ? null : await insertBundle(tx, files, place.created_at);
   const hash = hashVersion(hosted);
   const version = { ...place, hash, document: JSON.stringify(document), bundle_hash };
   await tx.insertInto('bot_versions').values(version).execute();

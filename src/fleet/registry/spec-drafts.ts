@@ -19,8 +19,10 @@ export interface DraftCheck {
   readonly document: Fields | undefined;
   /** Differences from the current version of the bot. */
   readonly changes: readonly Change[];
-  /** Turns the current version into the draft; undefined if their files differ. */
+  /** Turns the document of the current version into that of the draft. */
   readonly patch: Fields | undefined;
+  /** Whether the files differ from those of the current version. */
+  readonly hasOtherFiles: boolean;
 }
 
 /**
@@ -39,16 +41,15 @@ export async function checkDraft(
   const { hosted, problems } = await checkSpec({ ...sent, files }, customCode);
   const document = hosted && fieldsOf(hosted.document);
   if (document === undefined || current === undefined) {
-    return { problems, document, changes: [], patch: undefined };
+    return { problems, document, changes: [], patch: undefined, hasOtherFiles: false };
   }
   const before = current.document;
   return {
     problems,
     document,
     changes: diffDocuments(before, document),
-    patch: isDeepStrictEqual(current.files, hosted!.files ?? {})
-      ? mergePatchBetween(before, document)
-      : undefined,
+    patch: mergePatchBetween(before, document),
+    hasOtherFiles: !isDeepStrictEqual(current.files, hosted!.files ?? {}),
   };
 }
 

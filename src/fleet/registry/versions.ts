@@ -11,6 +11,7 @@ import { ServiceError } from '../../base/errors.ts';
 import { readPage, type Page, type PageRequest } from '../../storage/paging.ts';
 import type { BotVersionsTable, Db } from '../../storage/tables.ts';
 import { getBotId, type BotRegistry } from './bots.ts';
+import { readUnsaved } from './unsaved-bundles.ts';
 
 /** A version in a list. Times are milliseconds since the Unix epoch. */
 export type BotVersionRow = Readonly<
@@ -101,6 +102,7 @@ export interface RunnableVersion {
 
 /**
  * Reads a version and its bundle, and verifies their hash.
+ * @param unsaved hash of the bundle to run instead; null to run without files.
  * @throws ServiceError `not_found` for the bot or the version; `bundle_tampered`; `invalid_spec` for
  * custom code on a server that does not run it.
  */
@@ -108,9 +110,11 @@ export async function getRunnableVersion(
   { storage: { read }, customCode }: BotRegistry,
   ref: string,
   version: number,
+  unsaved?: string | null,
 ): Promise<RunnableVersion> {
   const found = await getVersion(read, ref, version);
-  const files = await readBundle(read, ref, found);
+  const files =
+    unsaved === undefined ? await readBundle(read, ref, found) : await readUnsaved(read, unsaved);
   if (codeOf(files) !== undefined && customCode === undefined) {
     throw invalidSpec([{ ...CODE_IS_OFF, pointer: '/spec/strategy/module' }], false);
   }

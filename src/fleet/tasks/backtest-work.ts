@@ -29,6 +29,8 @@ export interface BacktestWork {
   readonly locked?: KeptLock | undefined;
   /** Includes the holdout of the spec in the run. */
   readonly opensHoldout?: boolean | undefined;
+  /** Hash of `files` if they are not those of the version; null for none. */
+  readonly unsaved?: string | null | undefined;
   readonly catalogueDir: string;
   readonly timeoutMs: number;
   /** Directory for the result files. */
@@ -63,12 +65,12 @@ export async function doBacktest(
   const run = await openHosted(readChangedSpec(document, changes, files), customCode, signal);
   try {
     const { bot } = run;
-    const { catalogueDir, opensHoldout } = work;
+    const { catalogueDir, opensHoldout, unsaved } = work;
     const prepared = await prepare(bot, { catalogueDir, assertions: [], opensHoldout });
     if (locked !== undefined) refuseDrift(locked, prepared.job.lock);
     const counts = await count(trialOf(prepared.job));
     const lock = { ...prepared.job.lock, trials: counts.earlier };
-    const job = { ...prepared.job, lock, holdout: counts.holdout };
+    const job = { ...prepared.job, lock, holdout: counts.holdout, unsaved };
     let reportedAt = -Infinity;
     const report = (done: number, total: number): void => {
       const now = performance.now();

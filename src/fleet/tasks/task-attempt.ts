@@ -184,7 +184,10 @@ export class TaskAttempts {
     const onTrial = (found: TaskTrial) => (trial = found);
     const executed = (sharpe: number | null) => trial && { ...trial, sharpe };
     try {
-      const runnable = await persist(() => getRunnableVersion(this.#service, bot_id, version));
+      const { bundle_hash } = JSON.parse(claim.input) as Pick<BacktestInput, 'bundle_hash'>;
+      const runnable = await persist(() =>
+        getRunnableVersion(this.#service, bot_id, version, bundle_hash),
+      );
       const work = { runId, ...runnable, customCode, catalogueDir, timeoutMs, directory };
       const done: TaskDone | undefined =
         claim.kind === 'paper'
@@ -229,10 +232,11 @@ export class TaskAttempts {
       readonly onTrial: (found: TaskTrial) => void;
     },
   ): Promise<TaskDone> {
-    const { verify_lock, open_holdout, ...changes } = JSON.parse(claim.input) as BacktestInput;
+    const { verify_lock, ...run } = JSON.parse(claim.input) as BacktestInput;
+    const { open_holdout, bundle_hash, ...changes } = run;
     const { storage, clock } = this.#service;
     const locked = verify_lock
-      ? await this.#persist(() => findFirstLock(storage.read, claim, { ...changes, open_holdout }))
+      ? await this.#persist(() => findFirstLock(storage.read, claim, run))
       : undefined;
     const count = async (found: TaskTrial): Promise<TrialCounts> => {
       onTrial(found);
@@ -244,7 +248,7 @@ export class TaskAttempts {
       const own = { ...found, keys: [found.key] };
       return this.#persist(() => countTrials(storage.read, own));
     };
-    const asked = { ...work, changes, locked, opensHoldout: open_holdout };
+    const asked = { ...work, changes, locked, opensHoldout: open_holdout, unsaved: bundle_hash };
     const done = await runBacktestThread(asked, { onProgress, count }, signal);
     return { ...toTaskDone(done), sharpe: done.summary.risk.sharpe };
   }
@@ -373,7 +377,7 @@ const DIGEST_FIGURES = [
 
 function toTaskDone(done: BacktestDone | PaperDone): TaskDone {
   const { summary, notes, files } = done;
-  const { window, gates, hashes } = summary;
+  const { window, gates, hashes, unsaved_bundle } = summary;
   return {
     result: summary,
     summary: {
@@ -382,6 +386,7 @@ function toTaskDone(done: BacktestDone | PaperDone): TaskDone {
       window,
       hashes,
       notes,
+      ...(unsaved_bundle !== undefined && { unsaved_bundle }),
       ...('stopped' in done && done.stopped && { stopped: true }),
     },
     files,

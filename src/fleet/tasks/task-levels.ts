@@ -21,6 +21,8 @@ export const TASK_LEVELS: readonly TaskLevel[] = [
   { since: '0.1.0', isNeededBy: () => true },
   { since: '0.2.0', isNeededBy: () => false },
   { since: '0.2.0', isNeededBy: (kind) => isAnalysis(kind) },
+  // Earlier workers would run the files of the version.
+  { since: '0.2.0', isNeededBy: (kind, input) => kind === 'backtest' && 'bundle_hash' in input },
 ];
 
 /** Level of a paper session with archived inputs; earlier workers read inputs only from the database. */

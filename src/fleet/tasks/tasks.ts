@@ -1,7 +1,10 @@
 /** Background tasks and their deployments. Times are milliseconds since the Unix epoch. */
 import { v7 as uuidv7 } from 'uuid';
 import { activateDraft, getBotId, getBot, type BotRegistry } from '../registry/bots.ts';
+import { admitChanges } from '../registry/new-version.ts';
+import { keepUnsaved } from '../registry/unsaved-bundles.ts';
 import { getRunnableVersion } from '../registry/versions.ts';
+import { bundleHash, type Bundle } from '../../bots/bundle.ts';
 import {
   invalidSpec,
   readChangedSpec,
@@ -43,40 +46,58 @@ export interface BacktestRequest extends SpecChanges {
   readonly verify_lock?: boolean | undefined;
   /** Includes the holdout of the spec in the run, and records the opening. */
   readonly open_holdout?: boolean | undefined;
+  /** All files of the run, instead of those of the version. */
+  readonly files?: Bundle | undefined;
 }
 
 /** Input of the task of a backtest. */
-export type BacktestInput = Omit<BacktestRequest, 'version'>;
+export type BacktestInput = Omit<BacktestRequest, 'version' | 'files'> & {
+  /** Result of `bundleHash` for files that are not those of the version; null for none. */
+  readonly bundle_hash?: string | null | undefined;
+};
 
 /**
  * Queues a backtest of a bot version. A draft becomes active.
  *
  * @param by caller as in the audit log: `administrator:…`.
  * @throws ServiceError `not_found` for the bot or the version; `conflict` for an archived bot, or
- * without a lock to verify; `invalid_spec` for invalid changes or missing data.
+ * without a lock to verify; `invalid_spec` for invalid changes, files or missing data.
  */
 export async function startBacktest(
   service: TaskService,
   by: string,
   ref: string,
-  { version: asked, verify_lock, open_holdout, ...changes }: BacktestRequest,
+  { version: asked, verify_lock, open_holdout, files: sent, ...changes }: BacktestRequest,
 ): Promise<Pick<Task, 'task_id' | 'status'>> {
   const { storage, clock, catalogueDir } = service;
   const { bot_id, current_version } = await getBot(storage.read, ref);
   const version = asked ?? current_version;
   const { document, files } = await getRunnableVersion(service, bot_id, version);
-  const spec = readChangedSpec(document, changes, files);
+  const unsaved = sent && differs(sent, files) ? sent : undefined;
+  const spec =
+    unsaved === undefined
+      ? readChangedSpec(document, changes, files)
+      : await admitChanges(document, changes, unsaved, service.customCode);
   await refuseWithoutData(catalogueDir, spec);
   if (open_holdout) refuseWithoutHoldout(spec);
-  const run = open_holdout ? { ...changes, open_holdout } : changes;
+  const run = {
+    ...changes,
+    ...(open_holdout && { open_holdout }),
+    ...(unsaved && { bundle_hash: spec.files === undefined ? null : bundleHash(spec.files) }),
+  };
   const input: BacktestInput = verify_lock ? { ...run, verify_lock } : run;
   if (verify_lock) refuseUnlocked(await findFirstLock(storage.read, { bot_id, version }, run));
   return storage.write(async (tx) => {
     const now = clock();
     await activateDraft(tx, await getBot(tx, bot_id), by, now);
     const { task_id } = await queueTask(tx, now, by, { kind: 'backtest', bot_id, version, input });
+    if (unsaved && spec.files !== undefined) await keepUnsaved(tx, task_id, spec.files, now);
     return { task_id, status: 'queued' as const };
   });
+}
+
+function differs(sent: Bundle, saved: Bundle = {}): boolean {
+  return bundleHash(sent) !== bundleHash(saved);
 }
 
 function refuseWithoutHoldout({ spec }: HostedSpec): void {

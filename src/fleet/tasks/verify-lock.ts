@@ -12,7 +12,10 @@ export interface KeptLock {
 }
 
 /** The inputs of a backtest that decide its lock. */
-type LockedChanges = SpecChanges & { readonly open_holdout?: boolean | undefined };
+interface LockedChanges extends SpecChanges {
+  readonly open_holdout?: boolean | undefined;
+  readonly bundle_hash?: string | null | undefined;
+}
 
 /** Number of tasks read in one query. */
 const PAGE = 1000;
@@ -62,8 +65,15 @@ async function lockOf(db: Db, { task_id }: Pick<TasksTable, 'task_id'>): Promise
 
 /** Compares changes regardless of the order of the parameters. */
 function sameChanges(changes: LockedChanges): (other: LockedChanges) => boolean {
-  const textOf = ({ from, to, params = {}, patch = {}, open_holdout = false }: LockedChanges) =>
-    canonicalize([from ?? null, to ?? null, params, patch, open_holdout])!;
+  const textOf = ({
+    from,
+    to,
+    params = {},
+    patch = {},
+    open_holdout = false,
+    ...files
+  }: LockedChanges) =>
+    canonicalize([from ?? null, to ?? null, params, patch, open_holdout, files.bundle_hash ?? ''])!;
   const text = textOf(changes);
   return (other) => textOf(other) === text;
 }

@@ -173,6 +173,7 @@ export interface Task {
   readonly input: {
     readonly params?: Readonly<Record<string, unknown>>;
     readonly patch?: Readonly<Record<string, unknown>>;
+    readonly bundle_hash?: string | null;
   };
   readonly error: { readonly code: string; readonly detail: string } | null;
   readonly created_by: string;
@@ -269,10 +270,12 @@ const RUNS = { status: 'success', kind: 'backtest,paper', limit: RUNS_AT_ONCE };
 const LONGEST_VALUES = 300;
 
 /** Values that a run used in place of its version's values, such as `fast: 5, slow: 200`. */
-export function otherValues({ input: { params = {}, patch = {} } }: Task): string | undefined {
+export function otherValues({ input }: Task): string | undefined {
+  const { params = {}, patch = {}, bundle_hash } = input;
   const values = [
     ...Object.entries(params).map(([name, value]) => `${name}: ${JSON.stringify(value)}`),
     ...(Object.keys(patch).length === 0 ? [] : [JSON.stringify(patch)]),
+    ...(bundle_hash === undefined ? [] : ['unsaved code']),
   ].join(', ');
   if (values === '') return undefined;
   return values.length > LONGEST_VALUES ? `${values.slice(0, LONGEST_VALUES)}…` : values;

@@ -34,6 +34,12 @@ export async function answerWhatIf(facts: Facts, query: WhatIfQuery): Promise<Re
   }
   const { spec } = (await botOf(facts)).data.document;
   const before = await runOf(facts, query.run);
+  if (before.task.input.bundle_hash !== undefined) {
+    throw missing(
+      'that run used code that is not saved in a version, so I cannot run it with other values',
+      'Save the code as a version, and ask about a run of it.',
+    );
+  }
   const body = {
     ...mergeChanges(changes.map((change) => changeOf(change, spec))),
     version: before.task.version,

@@ -76,12 +76,12 @@ async function versionConflict(
   );
 }
 
-/** Backtests the typed spec without saving it. */
+/** Backtests the typed spec and code without saving them. */
 async function backtest(visit: Visit, form: Form): Promise<string> {
   const bot = await readBot(visit);
   const { models } = await readVersion(visit, bot);
   const input = toInput(readDraft(form), models);
-  const { valid, problems, patch } = await validateDraft(visit, input, bot.id);
+  const { valid, problems, patch, files_differ } = await validateDraft(visit, input, bot.id);
   if (!valid) {
     throw new ServiceError('invalid_spec', 'the text has problems, so it cannot run', {
       problems: problems.map(({ code, pointer, detail, line }) => ({
@@ -91,16 +91,14 @@ async function backtest(visit: Visit, form: Form): Promise<string> {
       })),
     });
   }
-  if (patch === null) {
-    throw new ServiceError('conflict', 'the code has changed, and only saved code can run', {
-      reason: 'code_not_saved',
-      remedy: 'Save the text as a version, then backtest it',
-    });
-  }
   const request = {
     params: { bot_ref: bot.id },
     headers: { 'idempotency-key': form.get('key') },
-    body: { version: bot.current_version, patch },
+    body: {
+      version: bot.current_version,
+      ...(patch !== null && { patch }),
+      ...(files_differ && { files: input.files ?? {} }),
+    },
   };
   const path = '/bots/{bot_ref}/backtest';
   const { task_id } = await visit.call<typeof startBacktest>('post', path, request);

@@ -103,9 +103,12 @@ export function runTable(
       {
         title: 'Run',
         isHeader: true,
-        cell: ({ task_id, target, version }) =>
+        cell: ({ task_id, target, version, result_summary }) =>
           html`<a href="${taskPath(task_id)}">${target}</a
-            ><span class="sub">version ${version}</span>`,
+            ><span class="sub"
+              >version
+              ${version}${result_summary?.['unsaved_bundle'] !== undefined && ', unsaved code'}</span
+            >`,
       },
       { title: 'Status', cell: (run) => status(run.status) },
       { title: 'Started', cell: ({ created_at }) => time(created_at) },

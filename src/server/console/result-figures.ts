@@ -8,6 +8,7 @@ import { badge, table } from './parts.ts';
 
 /** The fields of `summary.json` that are displayed beside the figures. */
 interface Summary {
+  readonly unsaved_bundle?: string | null;
   readonly window?: { readonly from?: string; readonly to?: string; readonly bars?: number };
   readonly gates?: readonly Gate[];
   readonly findings?: readonly Finding[];
@@ -40,10 +41,11 @@ const FIGURES = [
 ] as const satisfies readonly FigureName[];
 
 export function resultFigures(summary: Readonly<Record<string, unknown>>): Html {
-  const { window, gates = [], findings = [] } = summary as Summary;
+  const { unsaved_bundle, window, gates = [], findings = [] } = summary as Summary;
   return html`<section aria-labelledby="result">
     <h2 id="result">Result</h2>
     ${figures(...FIGURES.map((name) => [RUN_FIGURES[name].label, formatFigure(name, readFigure(summary, name))] as const))}
+    ${unsaved_bundle !== undefined && html`<p class="note">This run used ${unsaved_bundle === null ? 'no files' : html`unsaved code, <code>${unsaved_bundle.slice(0, 16)}…</code>,`} instead of the files of its version.</p>`}
     ${window && html`<p class="note">${barTime(window.from)} to ${barTime(window.to)}, ${formatOptional(window.bars)} bars.</p>`}
     ${
       gates.length > 0 &&

@@ -155,11 +155,13 @@ function columnsOf(
     },
     {
       title: names === undefined ? 'Version' : 'Bot',
-      cell: ({ bot_id, version }) =>
-        names === undefined
-          ? version
+      cell: ({ bot_id, version, input }) => {
+        const run = input.bundle_hash === undefined ? version : `${version}, unsaved code`;
+        return names === undefined
+          ? run
           : html`<a href="${botPath(names.get(bot_id)?.slug ?? bot_id)}">${nameOf(bot_id)}</a
-              ><span class="sub">version ${version}</span>`,
+              ><span class="sub">version ${run}</span>`;
+      },
     },
     {
       title: 'Status',

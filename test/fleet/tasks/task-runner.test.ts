@@ -1,4 +1,5 @@
 import type { TrialsRecord } from '../../../src/backtest/ledger/ledger-entry.ts';
+import type { Summary } from '../../../src/backtest/summary.ts';
 import { unpackTrials } from '../../../src/backtest/ledger/packed-trials.ts';
 import { readTrials } from '../../../src/fleet/tasks/trial-entries.ts';
 import { createHash } from 'node:crypto';
@@ -8,7 +9,10 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { exampleDocument } from '../../../src/api/bots.ts';
+import { bundleHash, digestsOf } from '../../../src/bots/bundle.ts';
 import { createBot, updateBot } from '../../../src/fleet/registry/bots.ts';
+import { deleteOldUnsaved } from '../../../src/fleet/registry/unsaved-bundles.ts';
+import { getRunnableVersion, listVersions } from '../../../src/fleet/registry/versions.ts';
 import { readEvents } from '../../../src/events/read-events.ts';
 import { verifyEvents } from '../../../src/events/verify-events.ts';
 import { ServiceError } from '../../../src/base/errors.ts';
@@ -41,6 +45,7 @@ import {
 import { DATABASES, newTables, type TestDatabase } from '../../storage/databases.ts';
 import { documentOn, fillCatalogue, tradingDocument } from './market.ts';
 import { isAtLength } from '../../length.ts';
+import { strategyThat } from '../../trading/sandbox/bundles.ts';
 
 /** In a process of this machine that there is not. */
 const DEAD = `${hostname()}/${2 ** 30}/0198c0de-0000-7000-8000-00000000aaaa`;
@@ -138,6 +143,13 @@ async function runEvents(task_id: string) {
   return events.filter(({ run_id }) => run_id === task_id);
 }
 
+/** A bot with the code `own.ts`. */
+function ownDocument(): Record<string, unknown> {
+  const document = documentOn('own', 'SPX', '1d');
+  const strategy = { module: './own.ts' };
+  return { ...document, spec: { ...(document['spec'] as object), strategy } };
+}
+
 describe.each(DATABASES)('tasks on %s', (kind) => {
   useDatabase(kind);
 
@@ -174,6 +186,50 @@ describe.each(DATABASES)('tasks on %s', (kind) => {
     expect(await verifyEvents(read, bot_id, 'head')).toMatchObject({ state: { status: 'active' } });
     expect(log).toEqual([]);
   });
+
+  it.runIf(isAtLength || kind === 'sqlite')(
+    'a backtest runs unsaved code, which is kept for a time, and leaves the versions as they are',
+    async () => {
+      service = { ...service, customCode: { memoryMb: 256, timeoutMs: 5000 } };
+      const { storage } = service;
+      const { read } = storage;
+      const begin = (request: BacktestRequest) =>
+        startBacktest(service, 'operator', 'own', request);
+      const saved = { 'own.ts': strategyThat('') };
+      const document = ownDocument();
+      await createBot(service, 'operator', { document, files: saved });
+      const files = { 'own.ts': strategyThat("broker.target(instruments[0], 1); log('unsaved');") };
+      const { task_id } = await begin({ files, to: '2000-02-01' });
+      const claims = await storage.write((tx) => claimTasks(tx, now, DEAD, 'backtest', 1, 3));
+      expect(claims, 'of a worker that would run the saved code').toEqual([]);
+      run();
+      expect(await ended(task_id)).toMatchObject({ status: 'success', version: 1 });
+      const summary = JSON.parse(await getResult(read, task_id)) as Summary;
+      expect(summary.unsaved_bundle).toBe(bundleHash(files));
+      expect(summary.lock.strategy).toEqual(digestsOf(files));
+      expect(summary.orders.submitted).toBeGreaterThan(0);
+      expect(await text(await readFile(read, task_id, 'log.txt'))).toMatch(
+        /^2000-01-01T00:00:00.000Z unsaved\n/,
+      );
+      expect(await getRunnableVersion(service, 'own', 1)).toEqual({ document, files: saved });
+      const { items } = await listVersions(read, 'own', { limit: 10 });
+      expect(items).toHaveLength(1);
+      // The run is no reference for the saved version.
+      const verified = begin({ to: '2000-02-01', verify_lock: true });
+      await expect(verified).rejects.toMatchObject({ reason: 'not_locked' });
+      if (!isAtLength) return;
+
+      const other = await begin({ files: { 'own.ts': strategyThat("log('other');") } });
+      await cancelTask(service, 'operator', other.task_id);
+      await ended(other.task_id);
+      await updateBot(service, 'operator', 'own', () => true, { document, files });
+      await deleteOldUnsaved(storage, now);
+      const left = await read.selectFrom('bundles').select('hash').execute();
+      expect(left.map(({ hash }) => hash).toSorted()).toEqual(
+        [saved, files].map(bundleHash).toSorted(),
+      );
+    },
+  );
 
   it('a backtest without data or with invalid changes is rejected', async () => {
     await expect(start({ params: { fsat: 3 }, from: 'soon' })).rejects.toMatchObject({

@@ -114,7 +114,7 @@ describe('the page that edits a bot', () => {
   });
 
   test.runIf(isAtLength)(
-    'saves code beside the spec, and asks to save it before a backtest',
+    'saves code beside the spec, and backtests it without saving it',
     async () => {
       const { text } = await visitor.open('/console/bots/new?template=module');
       const spec = decode(/<textarea\s+id="spec"[^>]*>\n([\s\S]*?)<\/textarea/.exec(text)![1]!);
@@ -124,9 +124,14 @@ describe('the page that edits a bot', () => {
       expect([made.status, made.location]).toEqual([303, '/console/bots/my-strategy/edit']);
       const changed = { ...form, code: `${code}// more\n`, version: '1' };
       const path = made.location!;
-      const refused = await visitor.submit(path, { ...changed, action: 'backtest' });
-      expect(refused.text).toContain('only saved code can run');
-      expect(refused.text).toContain('// more');
+      const tried = await visitor.submit(path, { ...changed, action: 'backtest' });
+      expect(tried.text).toContain('// more');
+      const [, task] = /data-task="([^"]+)"\s+data-open/.exec(tried.text)!;
+      expect(JSON.parse((await visitor.open(`/tasks/${task}`)).text)).toMatchObject({
+        version: 1,
+        input: { bundle_hash: expect.stringMatching(/^[0-9a-f]{64}$/) },
+      });
+      expect((await readBot('my-strategy')).current_version).toBe(1);
       await visitor.submit(path, { ...changed, action: 'save' });
       const files = await visitor.open('/bots/my-strategy/versions/2/files');
       expect(JSON.parse(files.text)).toEqual({ files: { 'strategy.ts': `${code}// more\n` } });
