@@ -74,6 +74,10 @@ const Session = z
         }),
       )
       .describe('Orders that may still be filled, oldest first.'),
+    messages: z
+      .int()
+      .optional()
+      .describe('Number of orders and cancels in the newest second of bar time; absent for none.'),
     carry: Carry,
   })
   .openapi('PaperSession', {

@@ -25,6 +25,8 @@ export interface SessionState {
   readonly positions: Readonly<Record<string, number>>;
   /** Oldest first. */
   readonly working: readonly WorkingOrder[];
+  /** Number of orders and cancels in the newest second of bar time; absent if there were none. */
+  readonly messages?: number;
   /** Absent in sessions recorded by version 0.1.0. */
   readonly carry?: Carry;
 }
@@ -69,10 +71,10 @@ export interface Progress {
 }
 
 /**
- * SHA-256, in hex, of the canonical JSON (RFC 8785) of a state. It excludes `carry`, which follows
- * from the hashed data, so that hashes recorded before `carry` existed stay valid.
+ * SHA-256, in hex, of the canonical JSON (RFC 8785) of a state. It excludes `carry` and `messages`, which
+ * follow from the hashed data and the orders, so that hashes recorded before they existed stay valid.
  */
-export function stateHash({ carry: _carry, ...state }: SessionState): string {
+export function stateHash({ carry: _carry, messages: _messages, ...state }: SessionState): string {
   return createHash('sha256').update(canonicalize(state)!).digest('hex');
 }
 

@@ -262,6 +262,7 @@ export class TradingSession {
     const { time, cash, positions, journal } = this.#engine.result();
     // If creating the strategy failed, the engine has made no step of the bars.
     const last = time.at(-1) ?? this.#first;
+    const messages = last === undefined ? 0 : this.#engine.risk.messagesAt(last);
     return {
       status: this.status,
       time: last === undefined ? null : new Date(last).toISOString(),
@@ -271,6 +272,7 @@ export class TradingSession {
       equity: this.#engine.run.portfolio.equity(),
       positions,
       working: this.#working(),
+      ...(messages > 0 && { messages }),
       carry: { marks: this.#engine.run.marks, risk: this.#engine.risk.state },
     };
   }

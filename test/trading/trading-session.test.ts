@@ -275,6 +275,16 @@ test('push throws for late bars and for unknown instruments, and changes nothing
   expect(session.push(THIRD).state.working).toEqual([resting(1, 10), resting(2, 11)]);
 });
 
+test('the state counts the orders and cancels at its newest bars', () => {
+  const session = scripted((step, context) => {
+    if (step === 2) return;
+    for (const order of context.broker.working()) context.broker.cancel(order);
+    rest(context, 10);
+  });
+  const counts = [FIRST, SECOND, THIRD].map((step) => session.push(step).state.messages);
+  expect(counts).toEqual([1, 2, undefined]);
+});
+
 describe('halt', () => {
   it('cancels every working order with an event each, and the session accepts no more bars', () => {
     const session = scripted((step, context) => rest(context, 10 + step));

@@ -25,6 +25,11 @@ export class MessageRate {
     this.#count += 1;
   }
 
+  /** Number of messages in the second of `time`, ms; 0 unless it is the newest second with messages. */
+  countedAt(time: number): number {
+    return Math.floor(time / 1000) === this.#second ? this.#count : 0;
+  }
+
   #roll(time: number): void {
     const second = Math.floor(time / 1000);
     if (second !== this.#second) {

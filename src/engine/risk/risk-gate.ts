@@ -192,6 +192,11 @@ export class RiskGate {
     return reason;
   }
 
+  /** Number of orders and cancels in the second of the newest step, which is at `time`, ms. */
+  messagesAt(time: number): number {
+    return this.#rate.countedAt(time);
+  }
+
   countMessage(): void {
     this.#rate.count(this.#run.now);
     this.#thresholdRate?.count(this.#run.now);

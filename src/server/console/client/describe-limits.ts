@@ -24,8 +24,9 @@ export function describeLimits(
     equity,
     positions,
     working,
+    messages = 0,
     carry,
-  }: Pick<PaperSession, 'equity' | 'positions' | 'working' | 'carry'>,
+  }: Pick<PaperSession, 'equity' | 'positions' | 'working' | 'messages' | 'carry'>,
   closes: Readonly<Record<string, number>>,
   limits: BotLimits,
 ): LimitUse[] {
@@ -59,6 +60,8 @@ export function describeLimits(
     threshold_gross_exposure: () => symbols.reduce((sum, symbol) => sum + exposure(symbol), 0),
     threshold_daily_loss: () => Math.max(0, start - equity),
     max_order_qty: () => most(working.map(units)),
+    max_messages_per_second: () => messages,
+    threshold_messages: () => messages,
     price_collar_bps: () =>
       most(
         working.flatMap(({ symbol, limit, stop }) => {
