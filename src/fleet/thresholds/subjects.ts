@@ -17,11 +17,15 @@ export interface Subjects {
   readonly symbols: readonly string[];
 }
 
-/** Returns JSON text that is equal for equal subjects. */
-export function serializeSubjects({ spec: { universe, attribution } }: BotSpec): string {
+export function subjectsOf({ spec: { universe, attribution } }: BotSpec): Subjects {
   const { client = null, trader = null, desk = null } = attribution ?? {};
   const { currency, symbols } = universe;
-  return JSON.stringify({ currency, client, trader, desk, symbols } satisfies Subjects);
+  return { currency, client, trader, desk, symbols };
+}
+
+/** Returns JSON text that is equal for equal subjects. */
+export function serializeSubjects(spec: BotSpec): string {
+  return JSON.stringify(subjectsOf(spec));
 }
 
 /** Whether a session trades for the subject of a threshold, or in that instrument. */

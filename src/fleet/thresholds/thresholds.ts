@@ -205,10 +205,10 @@ interface Share extends Threshold {
 type Shares = Record<string, Share | undefined>;
 
 /** Finds thresholds of levels for which the subjects have no attribution. */
-export function findUnattributed(
+export function findUnattributed<T extends Pick<KnownThreshold, 'level' | 'currency'>>(
   subjects: Subjects,
-  thresholds: readonly KnownThreshold[],
-): readonly KnownThreshold[] {
+  thresholds: readonly T[],
+): readonly T[] {
   return thresholds.filter(
     ({ level, currency }) =>
       (level === 'trader' || level === 'desk' || level === 'client') &&
@@ -239,10 +239,13 @@ export async function refuseUnattributed(tx: Db, subjects: string): Promise<void
  * Denies all orders by a message rate of 0, which no permit overrides. An empty `subject` marks this
  * case.
  */
-function denyAll({ level, version }: KnownThreshold): Thresholds {
+function denyAll({ level, version }: InForce): Thresholds {
   const share: Share = { value: 0, level, subject: '', version, sessions: 1 };
   return { max_messages_per_second: share };
 }
+
+/** The part of a threshold in force that its shares depend on. */
+type InForce = Pick<KnownThreshold, 'level' | 'subject' | 'currency' | 'limits' | 'version'>;
 
 /**
  * Resolves the tightest share of each limit for a session.
@@ -254,16 +257,28 @@ export function resolveThresholds(
   thresholds: readonly KnownThreshold[],
   groups: readonly SessionGroup[],
 ): Thresholds {
-  const [unnamed] = subjects === null ? thresholds : findUnattributed(subjects, thresholds);
-  const held = unnamed === undefined ? {} : denyAll(unnamed);
-  if (subjects === null) return held;
+  const [first] = thresholds;
+  if (subjects === null) return first === undefined ? {} : denyAll(first);
+  return resolveShares(subjects, thresholds, (one) => countSharers(one, target, groups));
+}
+
+/**
+ * Resolves the tightest share of each limit for a session with these subjects.
+ * @param count counts the sessions to which a threshold applies.
+ */
+export function resolveShares<T extends InForce>(
+  subjects: Subjects,
+  thresholds: readonly T[],
+  count: (threshold: T) => number,
+): Thresholds {
+  const [unnamed] = findUnattributed(subjects, thresholds);
   const all: Shares = {};
   const instruments: Record<string, Shares> = {};
   for (const threshold of thresholds) {
     const { level, subject, currency, limits, version } = threshold;
     if (limits === null || currency !== subjects.currency) continue;
     if (!appliesTo(subjects, level, subject)) continue;
-    const sessions = Math.max(1, countSharers(threshold, target, groups));
+    const sessions = Math.max(1, count(threshold));
     const into = level === 'instrument' ? (instruments[subject] ??= {}) : all;
     for (const [name, limit] of Object.entries(limits)) {
       if (limit === undefined) continue;
@@ -276,7 +291,7 @@ export function resolveThresholds(
   return {
     ...(all as Thresholds),
     ...(hasInstruments && { instruments }),
-    ...held,
+    ...(unnamed && denyAll(unnamed)),
   };
 }
 

@@ -1,8 +1,10 @@
 import { html } from 'hono/html';
 import type { BotDetail } from '../../api/bots.ts';
-import type { listThresholds, Threshold } from '../../api/risk.ts';
+import type { listThresholds } from '../../api/risk.ts';
 import { formatNumber, formatPercent, formatQuantity, NO_VALUE } from '../../base/format.ts';
 import { RISK_LIMITS, type LimitName } from '../../base/risk-limits.ts';
+import { subjectsOf } from '../../fleet/thresholds/subjects.ts';
+import { resolveShares } from '../../fleet/thresholds/thresholds.ts';
 import { describeLimits, type BotLimits, type LimitUse } from './client/describe-limits.ts';
 import type { LiveData } from './client/live.ts';
 import type { Html } from './html.ts';
@@ -25,7 +27,7 @@ const THRESHOLDS = {
   max_daily_loss: ['threshold_daily_loss', 'firm: share of the daily loss'],
   max_messages_per_second: ['threshold_messages', 'firm: share of the messages per second'],
 } as const satisfies Partial<
-  Record<keyof NonNullable<Threshold['limits']>, readonly [string, string]>
+  Record<keyof ReturnType<typeof resolveShares>, readonly [string, string]>
 >;
 
 /** Limits of a bot, with its shares of the thresholds that apply to it; those of instruments are left out. */
@@ -39,28 +41,13 @@ export async function readLimits(
   });
   const active = bot.active_deployments.find(({ task_id }) => task_id === session);
   const target = active?.target === 'k8s' ? 'production' : 'paper';
-  const shares: Record<string, number> = {};
-  for (const { limits, sessions } of thresholds.filter((one) => appliesTo(one, bot))) {
-    for (const [name, [key]] of Object.entries(THRESHOLDS)) {
-      const limit = limits?.[name as keyof typeof THRESHOLDS];
-      if (limit === undefined) continue;
-      // An order counts as a whole; other thresholds are divided among sessions.
-      const share = name === 'max_order_value' ? limit : limit / Math.max(1, sessions[target]);
-      shares[key] = Math.min(shares[key] ?? Infinity, share);
-    }
-  }
-  return { ...limitsOf(bot), ...shares };
-}
-
-function appliesTo({ level, subject, currency }: Threshold, { document }: BotDetail): boolean {
-  const { spec } = document as {
-    readonly spec?: {
-      readonly universe?: { readonly currency?: string };
-      readonly attribution?: Readonly<Record<string, string>>;
-    };
-  };
-  if (currency !== spec?.universe?.currency || level === 'instrument') return false;
-  return level === 'firm' || spec.attribution?.[level] === subject;
+  const subjects = subjectsOf(bot.document as unknown as Parameters<typeof subjectsOf>[0]);
+  const shares = resolveShares(subjects, thresholds, ({ sessions }) => sessions[target]);
+  const named = Object.entries(THRESHOLDS).flatMap(([name, [key]]) => {
+    const share = shares[name as keyof typeof THRESHOLDS];
+    return share === undefined ? [] : [[key, share.value] as const];
+  });
+  return { ...limitsOf(bot), ...Object.fromEntries(named) };
 }
 
 /** Limits of a bot with how much of each the session uses, which `client/live.ts` updates. */

@@ -34,20 +34,24 @@ test('a session uses its share of the thresholds of the firm, with all working o
     of('desk', 'Another', { max_daily_loss: 1 }),
     of('instrument', 'A', { max_order_value: 1 }),
   ];
-  const spec = { universe: { currency: 'USD' }, attribution: { desk: 'Rates' }, risk: {} };
+  const spec = {
+    universe: { currency: 'USD', symbols: ['A', 'B'] },
+    attribution: { desk: 'Rates' },
+    risk: {},
+  };
   const bot = { document: { spec }, active_deployments: [] } as unknown as BotDetail;
   const limits = await readLimits({ call: async () => ({ thresholds }) as never }, bot, 'run');
   expect(limits).toEqual({
     threshold_order_value: 50,
     threshold_gross_exposure: 65,
     threshold_daily_loss: 20,
-    threshold_messages: 9.75,
+    threshold_messages: 9,
   });
   // A at 4 × 10 with its order filled, B at 1 × 20, and C at 1 × 5.
   expect(describeLimits(session, { A: 10, B: 20 }, limits)).toEqual([
     { name: 'threshold_order_value', limit: 50, used: 18 },
     { name: 'threshold_gross_exposure', limit: 65, used: 65 },
-    { name: 'threshold_messages', limit: 9.75, used: 2 },
     { name: 'threshold_daily_loss', limit: 20, used: 5 },
+    { name: 'threshold_messages', limit: 9, used: 2 },
   ]);
 });

@@ -166,7 +166,7 @@ export function live(): void {
       if (place.textContent !== text) place.textContent = text;
       const meter = row.querySelector('meter')!;
       if (meter.value !== used) meter.value = used;
-      const share = `${Math.round((100 * used) / limit)} %`;
+      const share = limit > 0 ? `${Math.round((100 * used) / limit)} %` : none;
       const part = row.querySelector('[data-share]')!;
       if (part.textContent !== share) part.textContent = share;
     }
