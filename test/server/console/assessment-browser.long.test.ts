@@ -118,8 +118,13 @@ test('pages of an assessment fit a phone and a desk, and have no barriers in bot
     section: '/console/bots/sma/rts6/pre-trade',
     gaps: '/console/bots/sma/rts6/gaps',
     deficiencies: '/console/bots/sma/rts6/deficiencies',
+    attest: '/console/bots/sma/rts6/attest',
     firm: '/console/rts6',
   };
+  await browser.open(pages.overview);
+  await page.getByRole('button', { name: 'Freeze as the next version' }).click();
+  await page.getByRole('link', { name: 'attest', exact: true }).click();
+  await page.getByLabel('Role in which you attest').waitFor();
   for (const [name, path] of Object.entries(pages)) {
     for (const size of SIZES) {
       await page.setViewportSize(size);

@@ -6,6 +6,7 @@ import type { ValidationReport } from '../../../src/api/validation-reports.ts';
 import { fieldsIn } from '../../../src/compliance/report/report-fields.ts';
 import { createBot } from '../../../src/fleet/registry/bots.ts';
 import { isIn, SECTIONS } from '../../../src/server/console/assessment/sections.ts';
+import type { Person } from '../../identity/people.ts';
 import { newTestApp, type TestApp } from '../in-process.ts';
 import { newSignedIn, type Visitor } from './visitor.ts';
 
@@ -17,14 +18,16 @@ const DUE = '/generated_by/gaps/no_drill/due';
 let server: TestApp;
 let ada: Visitor;
 let bob: Visitor;
+let people: { readonly ada: Person; readonly bob: Person };
 
 beforeAll(async () => {
   server = await newTestApp();
   for (const slug of ['sma', 'idle']) {
     await createBot(server.services.tasks, 'operator', { document: exampleDocument(slug, 10) });
   }
-  ({ visitor: ada } = await newSignedIn(server));
-  ({ visitor: bob } = await newSignedIn(server));
+  const [one, other] = [await newSignedIn(server), await newSignedIn(server)];
+  [ada, bob] = [one.visitor, other.visitor];
+  people = { ada: one.person, bob: other.person };
 });
 afterAll(() => server.close());
 
@@ -246,4 +249,39 @@ test('the report over all bots has gaps with owner and due date, deficiencies, a
   expect(report).toMatch(
     /no halt drill in the period[^]*?<td>Risk management<\/td>\s*<td>2026-01-01<\/td>/,
   );
+});
+
+test('a frozen version is attested in each role by another person, with a second factor', async () => {
+  const page = pageOf('attest');
+  const { content_hash } = await read('/bots/sma/risk/validation-report?version=1');
+  expect((await ada.open(page)).text).toContain(`name="content_hash" value="${content_hash}"`);
+  const form = { version: '1', content_hash, role: 'risk_management_9_2' };
+  const wrong = await ada.submit(page, { ...form, code: '0'.repeat(28) });
+  expect(wrong.status).toBe(401);
+  expect(wrong.text).toContain('The code is wrong or was used before');
+  expect(wrong.text).toContain('value="risk_management_9_2" selected');
+  const [first, second] = people.ada.recovery_codes as [string, string];
+  const done = await ada.submit(page, { ...form, code: first });
+  expect(done.location).toBe('/console/bots/sma/rts6?year=2026');
+  const { attestations } = await read('/bots/sma/risk/validation-report?version=2');
+  expect(attestations.risk_management_9_2).toMatchObject({
+    administrator_id: people.ada.id,
+    content_hash,
+  });
+
+  expect((await ada.open(page)).text).toContain('Each role needs a different person');
+  const audit = { ...form, version: '2', role: 'internal_audit_9_3' };
+  const same = await ada.submit(page, { ...audit, code: second });
+  expect([same.status, same.text]).toEqual([
+    409,
+    expect.stringContaining('You have already attested as risk_management_9_2'),
+  ]);
+  const code = people.bob.recovery_codes[0]!;
+  const stale = await bob.submit(page, { ...audit, version: '1', code });
+  expect([stale.status, stale.text]).toEqual([
+    409,
+    expect.stringContaining('The newest version of the validation report is 2'),
+  ]);
+  // A refused request uses up no code.
+  expect((await bob.submit(page, { ...audit, code })).status).toBe(303);
 });

@@ -231,6 +231,7 @@ export function pathsOf(filled: Filled): Readonly<Record<string, readonly string
     '/console/bots/:bot_ref/rts6/:section': [`${bot}/rts6/pre-trade`, `${bot}/rts6/nature`],
     '/console/bots/:bot_ref/rts6/gaps': [`${bot}/rts6/gaps`],
     '/console/bots/:bot_ref/rts6/deficiencies': [`${bot}/rts6/deficiencies`],
+    '/console/bots/:bot_ref/rts6/attest': [`${bot}/rts6/attest`],
     '/console/rts6': ['/console/rts6'],
     '/console/bots/:bot_ref/halt': [`${bot}/halt`],
     '/console/bots/:bot_ref/chat': [

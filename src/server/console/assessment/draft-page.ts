@@ -2,7 +2,12 @@
 import { html } from 'hono/html';
 import type { BotDetail } from '../../../api/bots.ts';
 import type { saveValidationAnswers } from '../../../api/validation-drafts.ts';
-import type { getValidationReport, ValidationReport } from '../../../api/validation-reports.ts';
+import type {
+  getValidationReport,
+  listValidationReports,
+  ValidationReport,
+  ValidationReports,
+} from '../../../api/validation-reports.ts';
 import { ServiceError, type Problem } from '../../../base/errors.ts';
 import type { RequestOf } from '../../../client/route.ts';
 import { botFrame, readBot } from '../bot-frame.ts';
@@ -28,6 +33,29 @@ export async function readDraftPage(visit: Visit): Promise<DraftPage> {
     query: year === undefined ? {} : { year },
   });
   return { bot, report };
+}
+
+export type ReportVersion = ValidationReports['versions'][number];
+
+export interface Frozen {
+  /** The newest frozen version of the year; undefined if none is frozen. */
+  readonly newest: ReportVersion | undefined;
+  /** Its content. */
+  readonly frozen: ValidationReport | undefined;
+}
+
+export async function readFrozen({ call }: Visit, { bot, report }: DraftPage): Promise<Frozen> {
+  const params = { bot_ref: bot.id };
+  const path = '/bots/{bot_ref}/risk/validation-reports';
+  const { versions } = await call<typeof listValidationReports>('get', path, { params });
+  const newest = versions.find((one) => one.year === report.period.year);
+  const frozen =
+    newest &&
+    (await call<typeof getValidationReport>('get', REPORT_PATH, {
+      params,
+      query: { version: String(newest.version) },
+    }));
+  return { newest, frozen };
 }
 
 /** Path of a page of an assessment, which names the year. */

@@ -1,11 +1,5 @@
 import { html } from 'hono/html';
-import type {
-  freezeValidationReport,
-  getValidationReport,
-  listValidationReports,
-  ValidationReport,
-  ValidationReports,
-} from '../../../api/validation-reports.ts';
+import type { freezeValidationReport, ValidationReport } from '../../../api/validation-reports.ts';
 import { formatCount } from '../../../base/format.ts';
 import { ASSESSMENTS, ATTESTING_ROLES } from '../../../base/validation-report-fields.ts';
 import { describeReportStatus } from '../../../base/validation-report-status.ts';
@@ -20,8 +14,10 @@ import {
   ASSESSMENT_PATH,
   pathOf,
   readDraftPage,
+  readFrozen,
   REPORT_PATH,
   type DraftPage,
+  type ReportVersion,
 } from './draft-page.ts';
 import { FIRM_PATH } from './firm-page.ts';
 import { fieldsOf } from './section-page.ts';
@@ -31,8 +27,6 @@ import { isIn, SECTIONS, type AssessmentSection } from './sections.ts';
 const MOST_PARAGRAPHS = 8;
 const MOST_GAPS = 8;
 const MOST_DEFICIENCIES = 5;
-
-type Version = ValidationReports['versions'][number];
 
 /** Registers the summary of an assessment, which leads to its form and freezes it. */
 export function addAssessmentOverview(pages: Pages): void {
@@ -59,16 +53,7 @@ async function showOverview(visit: Visit): Promise<Content> {
   const draft = await readDraftPage(visit);
   const { bot, report } = draft;
   const { year } = report.period;
-  const params = { bot_ref: bot.id };
-  const path = '/bots/{bot_ref}/risk/validation-reports';
-  const { versions } = await visit.call<typeof listValidationReports>('get', path, { params });
-  const newest = versions.find((one) => one.year === year);
-  const frozen =
-    newest &&
-    (await visit.call<typeof getValidationReport>('get', REPORT_PATH, {
-      params,
-      query: { version: String(newest.version) },
-    }));
+  const { newest, frozen } = await readFrozen(visit, draft);
   return {
     title: bot.name,
     body: botFrame(
@@ -113,7 +98,7 @@ function yearForm({ bot, report }: DraftPage): Html {
 
 function standing(
   { report }: DraftPage,
-  newest: Version | undefined,
+  newest: ReportVersion | undefined,
   frozen: ValidationReport | undefined,
 ): Html {
   const { articles, summary, generated_by, deficiencies } = report;
@@ -269,14 +254,15 @@ function progress(draft: DraftPage): Html {
   </section>`;
 }
 
-function freezePart({ session }: Visit, draft: DraftPage, newest: Version | undefined): Html {
+function freezePart({ session }: Visit, draft: DraftPage, newest: ReportVersion | undefined): Html {
   const { bot, report } = draft;
   const { year } = report.period;
   return html`<section class="screen">
     <h2>Freeze the report</h2>
     <p>
-      A frozen version never changes, and people attest it with their second factor. A new version
-      must be attested again.
+      A frozen version never changes, and people
+      ${newest === undefined ? 'attest' : html`<a href="${pathOf(draft, 'attest')}">attest</a>`} it
+      with their second factor. A new version must be attested again.
     </p>
     <form method="post" action="${pathOf(draft)}">
       ${csrfField(session)}
