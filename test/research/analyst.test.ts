@@ -329,6 +329,20 @@ it('understands each question that it lists, in any case', async () => {
   }
 });
 
+it('offers a what-if only for a research bot, because a chat about a trading bot runs nothing', async () => {
+  const offered = async (kind: string, text: string): Promise<string> => {
+    const spec = { kind, universe: { symbols: ['SPX'] } };
+    const json = { slug: 'demo', name: 'Demo', document: { spec } };
+    const ask = async () => ({ status: 200, json });
+    return (await answerQuestion(ask, 'demo', text, new AbortController().signal)).answer;
+  };
+  const whatIf = '- What if the fees were doubled?';
+  for (const text of ['What can I ask?', 'What if the moon were doubled?']) {
+    expect(await offered('research', text)).toContain(whatIf);
+    expect(await offered('trading', text)).not.toMatch(/^- What (if|would) /m);
+  }
+});
+
 it('answers about the run that a question names', async () => {
   const one = await checked(`What is the Sharpe ratio of ${first}?`);
   const other = await checked('What is the Sharpe ratio of version 1?');

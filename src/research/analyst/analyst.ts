@@ -53,13 +53,15 @@ export async function answerQuestion(
   signal: AbortSignal,
   { earlier = [], role }: About = {},
 ): Promise<AnalystAnswer> {
-  const own = answerOwn(text);
-  if (own !== undefined) return { question: null, answer: own, citations: [] };
+  const isAboutQuestions = asksForQuestions(text);
+  const own = isAboutQuestions ? undefined : answerOwn(text);
+  if (own !== undefined) return withoutRecords(own);
   const facts = openFacts(ask, { bot, role, text }, signal);
   const found = await botOf(facts).catch((error: unknown) => {
     if (error instanceof ServiceError) return undefined;
     throw error;
   });
+  if (isAboutQuestions) return withoutRecords(listQuestions(found?.data));
   const names = namesOf(found?.data);
   const parsed = parseQuestion(text, names, contextOf(earlier, names));
   if (parsed.queries !== undefined) return answerQueries(facts, parsed, earlier);
@@ -152,8 +154,14 @@ const reasonOf = ({ message, remedy }: ServiceError): string[] => [
 ];
 
 function refuse(lines: readonly string[]): AnalystAnswer {
-  return { question: null, answer: [...lines, HOW_TO_LIST, WHO_I_AM].join('\n'), citations: [] };
+  return withoutRecords([...lines, HOW_TO_LIST, WHO_I_AM].join('\n'));
 }
+
+const withoutRecords = (answer: string): AnalystAnswer => ({
+  question: null,
+  answer,
+  citations: [],
+});
 
 const MOST_QUOTED = 8;
 const LONGEST_WORD = 40;
@@ -176,15 +184,23 @@ async function whyNot(
     .slice(0, MOST_QUOTED)
     .map((word) => JSON.stringify(word.slice(0, LONGEST_WORD)));
   const why = quoted.length === 0 ? '' : ` I did not understand ${quoted.join(', ')}.`;
-  const near = nearestQuestions(facts.text, EXAMPLE_QUESTIONS).map((example) => `- ${example}`);
+  const near = nearestQuestions(facts.text, exampleQuestions(bot)).map((example) => `- ${example}`);
   const like = near.length === 0 ? [] : ['Questions like it that I can answer:', ...near];
   return [`I do not know this question.${why}`, ...like];
 }
 
-const EXAMPLE_QUESTIONS = [
-  ...EXAMPLES.flatMap(({ questions }) => questions),
-  ...TOPICS.map(({ example }) => example),
-];
+function exampleQuestions(bot: Bot | undefined): readonly string[] {
+  return [
+    ...examplesFor(bot).flatMap(({ questions }) => questions),
+    ...TOPICS.map(({ example }) => example),
+  ];
+}
+
+/** Examples of questions that can be asked about the bot. */
+function examplesFor(bot: Bot | undefined): typeof EXAMPLES {
+  const isTrading = bot?.document.spec.kind === 'trading';
+  return EXAMPLES.filter(({ needsRun = false }) => !(needsRun && isTrading));
+}
 
 /** How a question can name another bot: beside `bot`, as code, or at its end. */
 const NAMED = [
@@ -232,18 +248,19 @@ const COMMAND = /\b(?:now|please|bot|bots|order|orders|it|them|position|position
 const FORECAST =
   /\b(?:predict|forecast|tomorrow|next (?:day|week|month|year)|will (?:be|i|it|my|the|there|they|this|we)|should (?:i|we) (?:buy|deploy|go|hold|invest|sell|start|stop|switch|trade|use))\b/;
 
-/** Answers that need no records: what it is, what it knows, and what it does not do. */
-function answerOwn(text: string): string | undefined {
-  const plain = splitWords(text)
+const plainWords = (text: string): string =>
+  splitWords(text)
     .words.filter((word) => /[\p{L}\p{N}]/u.test(word))
     .join(' ');
-  if (
-    /^(?:help|questions)$|\bwhat (?:can|may|could|should) (?:i|you|one)\b.*\b(?:ask|answer|do|know)\b|\bwhat do you know\b|\b(?:list|show|which)\b.*\bquestions\b/.test(
-      plain,
-    )
-  ) {
-    return allQuestions();
-  }
+
+const asksForQuestions = (text: string): boolean =>
+  /^(?:help|questions)$|\bwhat (?:can|may|could|should) (?:i|you|one)\b.*\b(?:ask|answer|do|know)\b|\bwhat do you know\b|\b(?:list|show|which)\b.*\bquestions\b/.test(
+    plainWords(text),
+  );
+
+/** Answers that need no records: what it is, and what it does not do. */
+function answerOwn(text: string): string | undefined {
+  const plain = plainWords(text);
   if (
     /\b(?:who|what) are you\b|\bare you (?:an? )?(?:ai|llm|language model|human|robot|chatgpt|claude)\b/.test(
       plain,
@@ -260,8 +277,8 @@ function answerOwn(text: string): string | undefined {
   return undefined;
 }
 
-function allQuestions(): string {
-  const results = EXAMPLES.map(({ title, questions }) =>
+function listQuestions(bot: Bot | undefined): string {
+  const results = examplesFor(bot).map(({ title, questions }) =>
     [`${title}:`, ...questions.map((example) => `- ${example}`)].join('\n'),
   );
   const records = PARTS.map(({ title, topics }) =>

@@ -1,8 +1,12 @@
-/** Examples of questions that become queries, by what they ask for. */
-export const EXAMPLES: readonly {
+interface Examples {
   readonly title: string;
   readonly questions: readonly string[];
-}[] = [
+  /** Whether answers run a backtest, which a chat about a trading bot refuses. */
+  readonly needsRun?: true;
+}
+
+/** Examples of questions that become queries, by what they ask for. */
+export const EXAMPLES: readonly Examples[] = [
   {
     title: 'Figures of a run, of a version or run that you name, or of a period',
     questions: [
@@ -98,12 +102,18 @@ export const EXAMPLES: readonly {
     ],
   },
   {
-    title: 'Comparisons, and other values in a new backtest',
+    title: 'Comparisons',
     questions: [
       'Was it better than buy and hold?',
       'What was the return in 2008 and 2009?',
       'What is the win rate of long and short trades?',
       'What is the Sharpe ratio of version 1 and version 2?',
+    ],
+  },
+  {
+    title: 'Other values, in a new backtest',
+    needsRun: true,
+    questions: [
       'What if the fees were doubled?',
       'What if the fees were 0.2%?',
       'What would the return in 2008 be with doubled fees?',
