@@ -209,7 +209,13 @@ export const BotDeployment = z
 
 export type BotDeployment = z.infer<typeof BotDeployment>;
 
-const ListedTask = z.strictObject({ ...Task.shape, result_summary }).openapi('ListedTask');
+const ListedTask = z
+  .strictObject({
+    ...Task.shape,
+    halted: z.boolean().describe('Whether a halt ended the task, whose status is then `canceled`.'),
+    result_summary,
+  })
+  .openapi('ListedTask');
 
 export type ListedTask = z.infer<typeof ListedTask>;
 

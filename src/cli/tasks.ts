@@ -2,6 +2,7 @@ import type {
   EffectiveHalt,
   getTask,
   getTaskResult,
+  ListedTask,
   streamTask,
   Task,
   TaskOrder,
@@ -29,11 +30,11 @@ export const TASK_ORDERS = [
   'max_drawdown',
 ] as const satisfies readonly TaskOrder[];
 
-export const TASK_COLUMNS: Columns<Task> = {
+export const TASK_COLUMNS: Columns<Omit<ListedTask, 'result_summary'>> = {
   task: ({ task_id }) => task_id,
   kind: ({ kind }) => kind,
   bot: ({ bot_id, bot_slug, version }) => `${bot_slug ?? bot_id} v${version}`,
-  status: ({ status }) => status,
+  status: ({ status, halted }) => (halted ? 'halted' : status),
   progress: ({ progress: { done, total } }) =>
     total === null ? '' : `${Math.floor((100 * done) / total)} %`,
   created: ({ created_at }) => created_at,

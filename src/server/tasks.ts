@@ -8,7 +8,7 @@ import { withSlugs, type WithSlug } from '../fleet/registry/bot-slugs.ts';
 import { getBotId, type BotRegistry } from '../fleet/registry/bots.ts';
 import { withNames, type WithNames } from '../identity/actor-names.ts';
 import { listFiles, readFile } from '../fleet/tasks/task-files.ts';
-import { findEndingHalt, type KnownHalt } from '../fleet/tasks/halt-in-force.ts';
+import { findEndingHalt, findHalted, type KnownHalt } from '../fleet/tasks/halt-in-force.ts';
 import { listTasks } from '../fleet/tasks/task-list.ts';
 import type { Db } from '../storage/tables.ts';
 import type { ErrorData } from '../base/error-data.ts';
@@ -54,8 +54,11 @@ export function addTasks(app: App, services: Services): void {
     const filter = { bot, status, kinds, since, until };
     const page = await listTasks(tasks.storage, filter, { limit, cursor, sort });
     const items = await withSlugs(read, await withNames(read, page.items, 'created_by'));
+    const canceled = items.filter((task) => task.status === 'canceled');
+    const halted = await findHalted(read, canceled);
     const serialize = ({ result_summary, ...task }: (typeof items)[number]) => ({
       ...serializeTask(task),
+      halted: halted.has(task.deployment_id),
       result_summary: parseSummary(result_summary),
     });
     return c.json(serializePage({ ...page, items }, serialize), 200);

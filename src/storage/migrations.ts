@@ -1072,4 +1072,9 @@ export const MIGRATIONS: readonly Migration[] = [
         where bundle_hash is not null`,
     ],
   },
+  {
+    name: 'halts of bots',
+    // Lists of tasks read the halts that ended them.
+    statements: [`create index halts_bot on halts (bot_id)`],
+  },
 ];

@@ -148,6 +148,8 @@ test('exits with 7 and lists the deployments that could not be verified', async 
   expect(await answerOf<HaltReport>(0, 'halt', 'days', '--reason', 'x')).toMatchObject({
     verified: true,
   });
+  expect((await tasks('list')).stdout).toMatch(new RegExp(`${task_id} +paper +days v1 +halted `));
+  expect((await tasks('get', task_id)).stdout).toMatch(/ halted /);
   await bots('resume', 'days', '--reason', 'x');
 }, 60_000);
 

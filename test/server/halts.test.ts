@@ -66,6 +66,9 @@ describe('a halt', () => {
       status: 'canceled',
       ended_by_halt: { halt_id, scope: 'bot', at, reason: 'it buys too much' },
     });
+    expect((await send('GET', '/tasks?status=canceled', 'read')).body).toMatchObject({
+      items: [{ task_id: mine!.task_id, halted: true }],
+    });
     expect(await send('GET', `${path}/result`, 'read')).toMatchObject({
       status: 409,
       body: {

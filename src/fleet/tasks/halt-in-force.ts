@@ -69,6 +69,27 @@ export async function findEndingHalt(
     .executeTakeFirst();
 }
 
+/** Finds which deployments a halt ended, by their ids. */
+export async function findHalted(
+  db: Db,
+  deployments: readonly Readonly<Record<'bot_id' | 'deployment_id', string>>[],
+): Promise<ReadonlySet<string>> {
+  if (deployments.length === 0) return new Set();
+  const bot_ids = [...new Set(deployments.map(({ bot_id }) => bot_id))];
+  const rows = await db
+    .selectFrom('halts')
+    .innerJoin('halted_deployments as ended', 'ended.halt_id', 'halts.halt_id')
+    .select('ended.deployment_id')
+    .where((is) => is.or([is('halts.bot_id', 'in', bot_ids), is('halts.bot_id', 'is', null)]))
+    .where(
+      'ended.deployment_id',
+      'in',
+      deployments.map(({ deployment_id }) => deployment_id),
+    )
+    .execute();
+  return new Set(rows.map(({ deployment_id }) => deployment_id));
+}
+
 /** @throws ServiceError `conflict` with the reason `halted` while a halt is in force for the bot. */
 export async function refuseHalted(
   tx: Db,

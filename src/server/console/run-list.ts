@@ -166,7 +166,8 @@ function columnsOf(
     {
       title: 'Status',
       cell: (task) =>
-        html`<span data-status="${task.status}">${status(task.status)}</span
+        html`<span data-status="${task.status}"
+            >${status(task.halted ? 'halted' : task.status)}</span
           ><span class="sub">${taskProgress(task)}</span>`,
     },
     ...metricColumns<ListedTask>((run) => run).map((column) => ({

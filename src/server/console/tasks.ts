@@ -106,7 +106,7 @@ async function showTask(visit: Visit): Promise<Content> {
       </div>
       <div id="task" data-task="${task_id}" ${ended_at === null && html`data-open`}>
         <p>
-          <span data-status>${status(task.status)}</span>
+          <span data-status>${status(task.ended_by_halt === null ? task.status : 'halted')}</span>
           <span data-progress>${taskProgress(task)}</span>
         </p>
       </div>

@@ -13,8 +13,9 @@ export const verb = defineVerb({
     return {
       data: task,
       show(out) {
-        showItems(out, [task], TASK_COLUMNS);
-        if (task.ended_by_halt !== null) out.line(formatEndingHalt(task.ended_by_halt));
+        const { ended_by_halt: halt } = task;
+        showItems(out, [{ ...task, halted: halt !== null }], TASK_COLUMNS);
+        if (halt !== null) out.line(formatEndingHalt(halt));
         if (task.error === null) return;
         out.line();
         out.line(`${task.error.code}: ${task.error.detail}`);

@@ -6,7 +6,8 @@ import { defineServerVerb } from '../../server-verb.ts';
 
 export const verb = defineServerVerb({
   summary: 'list the tasks of the server',
-  description: 'Lists waiting, running and ended tasks, newest first by default.',
+  description:
+    'Lists waiting, running and ended tasks, newest first by default. A session that a halt ended is shown as halted; its status is canceled.',
   options: {
     bot: { value: 'bot', description: 'only tasks of this bot (id or slug)' },
     status: { value: 'status', description: 'only tasks in this status', choices: TASK_STATUSES },
