@@ -6,5 +6,5 @@ export const LOG_FILE = 'log.txt';
 
 /** A line of the log of a strategy: the time of its bar, and the text. */
 export function logLine({ time, text }: LogLine): string {
-  return `${isoTime(time)} ${text}`;
+  return `${isoTime(time).replace('.000Z', 'Z')} ${text}`;
 }

@@ -7,6 +7,7 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import type { BotDetail } from '../../src/api/bots.ts';
 import type { BotEvent } from '../../src/api/bot-state.ts';
 import { exampleDocument } from '../../src/api/bots.ts';
+import { appendEvents } from '../../src/events/append.ts';
 import { readHostedFiles } from '../../src/cli/bot-files.ts';
 import { findBot, putBot } from '../../src/cli/bots.ts';
 import { createClient } from '../../src/client/client.ts';
@@ -324,6 +325,20 @@ describe('a bot with a history', () => {
       fault: { seq: 3, fault: 'altered' },
     });
   });
+});
+
+test('prints the lines that strategies logged, each with the time of its bar', async () => {
+  const { id } = await newBot('logged');
+  expect(await bots(['log', 'logged'])).toMatchObject({
+    stdout: '',
+    stderr: 'The strategy has logged nothing.\n',
+  });
+  const time = '2026-01-02T00:00:00Z';
+  const event = { kind: 'strategy.log', version: 1, occurred_at: Date.parse(time) };
+  await world.identity.storage.write((tx) =>
+    appendEvents(tx, id, world.now, [{ ...event, payload: { lines: ['one', 'two'] } }]),
+  );
+  expect(await print('log', 'logged')).toBe(`${time} one\n${time} two\n`);
 });
 
 test.runIf(isAtLength)(

@@ -5,13 +5,15 @@ import type { Child, Html } from './html.ts';
 import { sentence } from './layout.ts';
 import type { Visit } from './pages.ts';
 import { resultFigures } from './result-figures.ts';
+import { taskLog } from './task-log.ts';
 
 /** Place of the backtest of an editor; a script follows the task while it is open. */
 export async function backtestPart(
-  { call }: Pick<Visit, 'call'>,
+  visit: Pick<Visit, 'call' | 'file' | 'part'>,
   task_id: string | undefined,
 ): Promise<Html> {
   if (task_id === undefined) return html`<div id="backtest"></div>`;
+  const { call } = visit;
   const params = { task_id };
   const task = await call<typeof getTask>('get', '/tasks/{task_id}', { params });
   const result =
@@ -29,6 +31,7 @@ export async function backtestPart(
       <a href="${taskPath(task_id)}">All details</a>
     </p>
     ${failure(task)} ${result && resultFigures(result)}
+    ${result && (await visit.part('The log', () => taskLog(visit, task_id)))}
   </div>`;
 }
 

@@ -14,6 +14,7 @@ import type { Pages, Visit } from './pages.ts';
 import { serveReport } from './report.ts';
 import { endButton, runList } from './run-list.ts';
 import { resultFigures } from './result-figures.ts';
+import { taskLog } from './task-log.ts';
 import { readTrades } from './task-trades.ts';
 import { testFigures } from './test-figures.ts';
 import { tradeFragment } from './trade-table.ts';
@@ -205,6 +206,7 @@ async function resultOf(visit: Visit, task_id: string): Promise<Child> {
   // The report of a search begins with its own figures.
   const hasFigures = !/\/(sweep|robustness)\//.test(String(summary['schema']));
   return html`${testFigures(summary) ?? (hasFigures && resultFigures(summary))}
+  ${await visit.part('The log', () => taskLog(visit, task_id))}
   ${
     files.includes(REPORT) &&
     html`<section aria-labelledby="report">

@@ -108,6 +108,35 @@ test('creates a bot, shows an error at its line, completes a key, backtests and 
   expect(await editor.textContent()).toContain('fast: 12');
 });
 
+test('backtests changed code without saving it, and shows what it logs', async () => {
+  const { page } = browser;
+  await browser.open('/console/bots/new?template=module');
+  await page.getByText('No problems.').waitFor();
+  await page.getByRole('button', { name: 'Create the bot' }).click();
+  await page.waitForURL('**/edit');
+  await page.getByText('No problems.').waitFor();
+  // Only the visible lines are in the document.
+  const code = page.locator('.cm-scroller', { hasText: 'defineStrategy' });
+  await code.evaluate((scroller) => scroller.scrollTo(0, scroller.scrollHeight));
+  await page.locator('.cm-line', { hasText: 'onBar() {' }).click();
+  await page.keyboard.press('End');
+  await page.keyboard.press('Enter');
+  // Typed brackets would close themselves.
+  await page.keyboard.insertText("log('close ' + asset.close);");
+  await page.locator('.cm-line', { hasText: 'create({' }).click();
+  await page.keyboard.press('End');
+  for (const _ of '}) {') await page.keyboard.press('Backspace');
+  await page.keyboard.insertText(', log }) {');
+  await page.getByText('No problems.').waitFor();
+  await page.getByRole('button', { name: 'Backtest without saving' }).click();
+  await page.locator('#backtest .badge', { hasText: 'success' }).waitFor();
+  expect(await page.locator('#backtest').textContent()).toContain('unsaved code');
+  await page.locator('#backtest pre', { hasText: /Z close \d/ }).waitFor();
+  expect(await browser.findBarriers()).toEqual([]);
+  await picture('log');
+  expect(await page.getByRole('button', { name: 'Save as version 2' }).isVisible()).toBe(true);
+});
+
 test('shows code beside the bot file, and reports its faults at the line that names it', async () => {
   const { page } = browser;
   await browser.open('/console/bots/new?template=module');

@@ -3,17 +3,20 @@ import { stringify } from 'yaml';
 import { exampleDocument } from '../../../src/api/bots.ts';
 import type { BotDetail } from '../../../src/api/bots.ts';
 import { createApp } from '../../../src/server/app.ts';
-import { fillCatalogue } from '../../fleet/tasks/market.ts';
+import { startTaskRunner } from '../../../src/fleet/tasks/task-runner.ts';
+import { allowedToTrade, documentOn, fillCatalogue } from '../../fleet/tasks/market.ts';
+import { strategyThat } from '../../trading/sandbox/bundles.ts';
 import { newTestApp, type TestApp } from '../in-process.ts';
 import { newSignedIn, type Visitor } from './visitor.ts';
 import { isAtLength } from '../../length.ts';
 
 let server: TestApp;
+let tasks: TestApp['services']['tasks'];
 let visitor: Visitor;
 
 beforeAll(async () => {
   const made = await newTestApp();
-  const tasks = { ...made.services.tasks, customCode: { memoryMb: 256, timeoutMs: 5000 } };
+  tasks = { ...made.services.tasks, customCode: { memoryMb: 256, timeoutMs: 5000 } };
   server = Object.assign(made, { app: createApp({ ...made.services, tasks }) });
   await fillCatalogue(server.services.tasks.catalogueDir, 1);
   ({ visitor } = await newSignedIn(server));
@@ -137,6 +140,29 @@ describe('the page that edits a bot', () => {
       expect(JSON.parse(files.text)).toEqual({ files: { 'strategy.ts': `${code}// more\n` } });
     },
   );
+});
+
+test('the page of a bot shows what the strategy of its session logs', async () => {
+  const document = documentOn('logs', 'SPX', '1d');
+  const spec = { ...(document['spec'] as object), strategy: { module: './own.ts' } };
+  const files = { 'own.ts': strategyThat("log('<b>bar ' + instruments[0].count);") };
+  const body = { document: allowedToTrade({ ...document, spec }), files };
+  await visitor.fetch('POST', '/bots', body);
+  const start = { speed: 'max', to: '2000-01-03' };
+  const { text } = await visitor.fetch('POST', '/bots/logs/paper/start', start);
+  const { task_id } = JSON.parse(text) as { readonly task_id: string };
+  const { log } = server.services;
+  const runner = startTaskRunner(tasks, { workers: 1, paperSessions: 1, timeoutMs: 5000, log });
+  // The stream ends with the task.
+  await visitor.fetch('GET', `/tasks/${task_id}/events`);
+  await runner.stop();
+  const page = (await visitor.open('/console/bots/logs')).text;
+  const rows = [...page.matchAll(/<th scope="row">([\d-]+)<\/th>\s*<td>&lt;b&gt;(bar \d)<\/td>/g)];
+  expect(rows.map(([, day, line]) => [day, line])).toEqual([
+    ['2000-01-03', 'bar 3'],
+    ['2000-01-02', 'bar 2'],
+    ['2000-01-01', 'bar 1'],
+  ]);
 });
 
 function decode(text: string): string {

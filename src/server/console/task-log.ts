@@ -1,0 +1,33 @@
+import { html } from 'hono/html';
+import type { listTaskFiles } from '../../api/tasks.ts';
+import { formatCountOf } from '../../base/format.ts';
+import type { Child } from './html.ts';
+import type { Visit } from './pages.ts';
+
+const LOG = 'log.txt';
+/** Number of first lines that are shown. */
+const SHOWN = 200;
+
+/** The first lines that the strategy of a backtest logged; undefined without any. */
+export async function taskLog(
+  { call, file }: Pick<Visit, 'call' | 'file'>,
+  task_id: string,
+): Promise<Child> {
+  const params = { task_id };
+  const { files } = await call<typeof listTaskFiles>('get', '/tasks/{task_id}/files', { params });
+  if (!files.includes(LOG)) return undefined;
+  const text = await file('/tasks/{task_id}/files/{name}', { task_id, name: LOG });
+  const lines = text.trimEnd().split('\n');
+  return html`<section>
+    <h2 id="run-log">Log of the strategy</h2>
+    <pre class="scroll stream" role="region" aria-labelledby="run-log" tabindex="0">
+${lines.slice(0, SHOWN).join('\n')}</pre>
+    ${
+      lines.length > SHOWN &&
+      html`<p class="note">
+        The first ${SHOWN} of ${formatCountOf(lines.length, 'line')}.
+        <a href="/tasks/${encodeURIComponent(task_id)}/files/${LOG}" download="${LOG}">All lines</a>
+      </p>`
+    }
+  </section>`;
+}
