@@ -7,7 +7,6 @@ import { serializePage } from './serialize-page.ts';
 import type { App, Services } from './services.ts';
 
 export function addSessionViews(app: App, { identity, tasks }: Services): void {
-  const { read } = identity.storage;
   const registry = { ...identity, customCode: tasks.customCode };
 
   app.openapi(api.getSessionChart, async (c) => {
@@ -37,10 +36,10 @@ export function addSessionViews(app: App, { identity, tasks }: Services): void {
     const { limit, cursor, format, ...filter } = c.req.valid('query');
     if (format === 'csv') {
       c.header('Content-Disposition', 'attachment; filename="trades.csv"');
-      const text = await sessionTradesCsv(read, bot_ref, filter);
+      const text = await sessionTradesCsv(tasks, bot_ref, filter);
       return c.body(text, 200, { 'Content-Type': 'text/csv; charset=utf-8' });
     }
-    const { run_id, count, pnl, ...found } = await listSessionTrades(read, bot_ref, filter, {
+    const { run_id, count, pnl, ...found } = await listSessionTrades(tasks, bot_ref, filter, {
       limit,
       cursor,
     });

@@ -3,11 +3,11 @@ import type { OrderEvent } from '../../engine/journal.ts';
 import { EngineMemory } from '../../engine/memory.ts';
 import { Booking, Portfolio, type Opening } from '../../engine/portfolio.ts';
 import type { Trade } from '../../engine/round-trip.ts';
-import { readEvents } from '../../events/read-events.ts';
 import type { SessionState } from '../../events/session-state.ts';
 import type { Db } from '../../storage/tables.ts';
 import type { FoundSession } from './find-session.ts';
 import type { PaperInput } from './paper.ts';
+import { recordedEvents } from './recorded-events.ts';
 
 /** A round trip; one that is open is valued at the newest close. */
 export interface SessionTrade extends Omit<Trade, 'bars'> {
@@ -15,7 +15,6 @@ export interface SessionTrade extends Omit<Trade, 'bars'> {
 }
 
 const KINDS = ['order.filled', 'order.fee', 'order.corrected', 'order.submitted'];
-const PAGE = 1000;
 /** Events whose bookings are kept, at about 100 bytes each; the session read last is always kept. */
 const MOST_EVENTS = 500_000;
 /** Memory of a session without trades, in events. */
@@ -33,10 +32,12 @@ const kept = new WeakMap<Db, Map<string, Kept>>();
 /**
  * Reads the trades of a session. Later calls read only the events that were added since.
  *
- * @throws ServiceError `archived` if the next event to read is archived.
+ * @param archiveDir directory of archived events.
+ * @throws ServiceError as `recordedEvents`.
  */
 export async function readTrades(
   db: Db,
+  archiveDir: string,
   { task, state }: FoundSession,
 ): Promise<readonly SessionTrade[]> {
   const sessions = kept.get(db) ?? new Map<string, Kept>();
@@ -45,7 +46,7 @@ export async function readTrades(
   // Readers of the same session take turns, so that each event is booked once.
   const before = sessions.get(run_id)?.booked;
   const own: Kept = {
-    booked: continueSession(db, { bot_id, run_id, input }, before),
+    booked: continueSession(db, archiveDir, { bot_id, run_id, input }, before),
     size: EMPTY_SESSION,
   };
   sessions.delete(run_id);
@@ -80,26 +81,38 @@ interface Run {
 
 async function continueSession(
   db: Db,
+  archiveDir: string,
   { bot_id, run_id, input }: Run,
   before: Promise<BookedSession> | undefined,
 ): Promise<BookedSession> {
   const session = await before?.catch(() => undefined);
   const events: OrderEvent[] = [];
-  let after_seq = session?.seq ?? 0;
-  for (;;) {
-    const range = { after_seq, kinds: KINDS, run_id, limit: PAGE };
-    const page = await readEvents(db, bot_id, range);
-    for (const { payload } of page.events) events.push(payload as unknown as OrderEvent);
-    const isLast = page.events.length < PAGE;
+  let seq = session?.seq ?? (await startOf(db, run_id));
+  const range = { bot_id, run_id, kinds: KINDS, after_seq: seq };
+  const read = recordedEvents(db, archiveDir, range);
+  for (let isLast = false; !isLast;) {
+    const page = await read();
+    for (const { payload } of page.events) events.push(JSON.parse(payload) as OrderEvent);
     // Events without trades up to the head need not be read again, even once they are archived.
-    after_seq = Math.max(after_seq, page.events.at(-1)?.seq ?? 0, isLast ? page.head.seq : 0);
-    if (isLast) break;
+    ({ until_seq: seq, isLast } = page);
   }
-  if (session?.canBook(events)) return session.book(events, after_seq);
+  if (session?.canBook(events)) return session.book(events, seq);
   // The account needs its instruments from the start, so a further one begins it again.
-  if (session !== undefined) return continueSession(db, { bot_id, run_id, input }, undefined);
+  if (session !== undefined) {
+    return continueSession(db, archiveDir, { bot_id, run_id, input }, undefined);
+  }
   const { opening = { cash: 0, positions: {} } } = JSON.parse(input) as Partial<PaperInput>;
-  return new BookedSession(opening, events).book(events, after_seq);
+  return new BookedSession(opening, events).book(events, seq);
+}
+
+/** A sequence number before the first event of a session. */
+async function startOf(db: Db, task_id: string): Promise<number> {
+  const session = await db
+    .selectFrom('trading_sessions')
+    .select('first_seq')
+    .where('task_id', '=', task_id)
+    .executeTakeFirst();
+  return session === undefined ? 0 : session.first_seq - 1;
 }
 
 /** The account of a session after its events up to `seq`. */

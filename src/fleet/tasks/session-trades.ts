@@ -2,10 +2,10 @@
 import { csvCell } from '../../backtest/result-csv.ts';
 import { TRADE_COLUMNS } from '../../backtest/run-tables.ts';
 import { isoTime } from '../../base/iso-time.ts';
-import type { Db } from '../../storage/tables.ts';
 import { readPage, type Page, type PageRequest } from '../../storage/paging.ts';
 import { readTrades, type SessionTrade } from './booked-trades.ts';
 import { findSession } from './find-session.ts';
+import type { TaskService } from './tasks.ts';
 
 export interface TradeFilter {
   /** Default: the newest trading session. */
@@ -31,14 +31,13 @@ export interface SessionTrades extends Page<SessionTrade> {
  * another list.
  */
 export async function listSessionTrades(
-  db: Db,
+  service: TaskService,
   ref: string,
   filter: TradeFilter,
   request: PageRequest,
 ): Promise<SessionTrades> {
-  const found = await findSession(db, ref, filter.run_id);
-  const { task_id } = found.task;
-  const all = select(await readTrades(db, found), filter);
+  const { task_id, trades } = await tradesOf(service, ref, filter);
+  const all = select(trades, filter);
   const { symbol, side, outcome, sort, order } = filter;
   const list = ['session trades', task_id, symbol, side, outcome, sort, order] as const;
   const page = await readPage(
@@ -62,9 +61,13 @@ const COLUMNS = TRADE_COLUMNS.filter((column) => column !== 'bars');
  *
  * @throws ServiceError `not_found` for the bot or the session.
  */
-export async function sessionTradesCsv(db: Db, ref: string, filter: TradeFilter): Promise<string> {
-  const trades = select(await readTrades(db, await findSession(db, ref, filter.run_id)), filter);
-  const lines = trades.map((trade) =>
+export async function sessionTradesCsv(
+  service: TaskService,
+  ref: string,
+  filter: TradeFilter,
+): Promise<string> {
+  const { trades } = await tradesOf(service, ref, filter);
+  const lines = select(trades, filter).map((trade) =>
     COLUMNS.map((column) =>
       column === 'entry_time' || column === 'exit_time'
         ? isoTime(trade[column])
@@ -72,6 +75,15 @@ export async function sessionTradesCsv(db: Db, ref: string, filter: TradeFilter)
     ).join(','),
   );
   return [COLUMNS.join(','), ...lines].map((line) => `${line}\n`).join('');
+}
+
+async function tradesOf(
+  { storage: { read }, archiveDir = '' }: TaskService,
+  ref: string,
+  { run_id }: TradeFilter,
+): Promise<{ readonly task_id: string; readonly trades: readonly SessionTrade[] }> {
+  const found = await findSession(read, ref, run_id);
+  return { task_id: found.task.task_id, trades: await readTrades(read, archiveDir, found) };
 }
 
 function select(

@@ -31,7 +31,7 @@ import {
 import type { StopReason } from './own-tasks.ts';
 import type { PaperDone } from './paper-result.ts';
 import type { PaperInput } from './paper.ts';
-import { recordedInputs } from './recorded-inputs.ts';
+import { recordedInputs } from './recorded-events.ts';
 import { botWrite, readSession, recordBatch } from './session-record.ts';
 import { storeFile } from './task-files.ts';
 import { archiveWaits } from './task-notices.ts';
@@ -335,7 +335,8 @@ export class TaskAttempts {
       } catch (error) {
         const isArchive = error instanceof ServiceError && error.reason === 'archive_unreadable';
         if (isArchive && !archiveWaits.has(task_id)) {
-          this.#options.log.error({ err: error, msg: error.message });
+          const msg = `a session cannot resume, because ${error.message}`;
+          this.#options.log.error({ err: error, msg });
           archiveWaits.add(task_id);
         }
         throw error;

@@ -79,7 +79,9 @@ export async function tradesSection(
   try {
     found = await call<typeof listSessionTrades>('get', '/bots/{bot_ref}/state/trades', request);
   } catch (error) {
-    if (error instanceof ServiceError && error.code === 'archived') return archivedNotice(error);
+    if (!(error instanceof ServiceError)) throw error;
+    const isArchived = error.code === 'archived' || error.reason === 'archive_unreadable';
+    if (isArchived) return archivedNotice(error);
     throw error;
   }
   const { symbols } = universeOf(bot);
@@ -102,12 +104,12 @@ export async function tradesSection(
   </section>`;
 }
 
-/** Stands in for the trades of a session whose first events are archived. */
+/** Stands in for the trades of a session whose first events are archived and cannot be read. */
 function archivedNotice({ message, remedy }: ServiceError): Html {
   return html`<section>
     <h2>Trades</h2>
     <p class="note">
-      The trades of this session cannot be listed, because its first events are archived:
+      The trades of this session cannot be listed, because its first events were archived:
       ${message}.
     </p>
     ${remedy !== undefined && html`<p class="note">${remedy}</p>`}

@@ -55,11 +55,11 @@ test('trades that are booked step by step equal those that are booked at once', 
       payload: { kind, ...payload },
     }));
     await storage.write((tx) => appendEvents(tx, bot_id, NOW, events));
-    const reads = [readTrades(storage.read, found), readTrades(storage.read, found)];
+    const reads = [readTrades(storage.read, '', found), readTrades(storage.read, '', found)];
     const [trades, again] = await Promise.all(reads);
     // A transaction has no trades of earlier reads.
     const whole = await storage.write((tx): Promise<readonly SessionTrade[]> =>
-      readTrades(tx, found),
+      readTrades(tx, '', found),
     );
     expect(trades).toEqual(whole);
     expect(again).toEqual(whole);

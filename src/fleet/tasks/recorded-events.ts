@@ -11,7 +11,24 @@ import { FILE_FAULTS, findFileFault, readFileRange } from '../archive/archive-fi
 const PAGE = 500;
 /** Events of a file per page: a larger page needs fewer passes over the file, but more memory. */
 const FILE_PAGE = 10_000;
-const KINDS = ['data.bars', 'data.warm_up', ...SUPERVISION_KINDS];
+const INPUT_KINDS = ['data.bars', 'data.warm_up', ...SUPERVISION_KINDS];
+
+/**
+ * Reads the inputs of a paper session as `recordedEvents` does. Each call returns a page; the page after
+ * the last is empty.
+ */
+export function recordedInputs(
+  db: Db,
+  directory: string,
+  { bot_id, task_id: run_id, after_seq }: SessionLog,
+): () => Promise<readonly RecordedInput[]> {
+  const range = { bot_id, run_id, kinds: INPUT_KINDS, after_seq };
+  const read = recordedEvents(db, directory, range);
+  return async () => {
+    const { events } = await read();
+    return events.map(({ kind, payload }) => ({ kind: kind as RecordedInput['kind'], payload }));
+  };
+}
 
 export interface SessionLog {
   readonly bot_id: string;
@@ -20,43 +37,53 @@ export interface SessionLog {
   readonly after_seq: number;
 }
 
-interface InputsPage {
-  readonly inputs: readonly RecordedInput[];
-  /** The last event that was considered. */
+export interface RecordedRange {
+  readonly bot_id: string;
+  readonly run_id: string;
+  readonly kinds: readonly string[];
+  /** A sequence number before the first event of the run. */
+  readonly after_seq: number;
+}
+
+export type RecordedEvent = Pick<BotEventsTable, 'seq' | 'kind' | 'payload'>;
+
+interface RecordedPage {
+  readonly events: readonly RecordedEvent[];
+  /** The last event that was considered, of whatever kind: the head of the log on the last page. */
   readonly until_seq: number;
   readonly isLast: boolean;
 }
 
 /**
- * Reads the recorded inputs of a paper session in order, from archived files and the database. Each call
- * returns a page; the page after the last is empty. A call that has failed can be repeated.
+ * Reads the recorded events of a run in order, from archived files and the database. Each call returns the
+ * next page. Calls after the last page return events that were added meanwhile. A call that has failed can
+ * be repeated.
  *
  * @throws ServiceError `storage_unavailable`, reason `archive_unreadable`, for a file that is missing, altered or
- *   cannot be read.
+ *   cannot be read; `archived` for a run that has ended and whose first event is archived.
  */
-export function recordedInputs(
+export function recordedEvents(
   db: Db,
   directory: string,
-  { bot_id, task_id: run_id, ...log }: SessionLog,
-): () => Promise<readonly RecordedInput[]> {
-  let { after_seq } = log;
+  { bot_id, ...range }: RecordedRange,
+): () => Promise<RecordedPage> {
+  let { after_seq } = range;
   const verified = new Set<string>();
 
-  const readPage = async (): Promise<InputsPage | undefined> => {
+  const readPage = async (): Promise<RecordedPage | undefined> => {
     const part = await readNextArchived(db, bot_id, after_seq);
-    if (part === undefined) return readStored(db, bot_id, { after_seq, run_id });
+    if (part === undefined) return readStored(db, { ...range, bot_id, after_seq });
     return readArchived(part);
   };
-  const readArchived = async (part: ArchivedPart): Promise<InputsPage> => {
+  const readArchived = async (part: ArchivedPart): Promise<RecordedPage> => {
     const path = join(directory, part.file);
     const first = Math.max(after_seq, part.first_seq - 1);
     const until_seq = Math.min(part.last_seq, first + FILE_PAGE);
-    const range = { run_id, kinds: KINDS, after_seq, until_seq };
     try {
       if (!verified.has(part.file)) await verifyFile(path, part);
       verified.add(part.file);
-      const inputs = inputsOf(await inTurn(() => readFileRange(path, range)));
-      return { inputs, until_seq, isLast: false };
+      const events = await inTurn(() => readFileRange(path, { ...range, after_seq, until_seq }));
+      return { events, until_seq, isLast: false };
     } catch (error) {
       // Verified again by the next call, since another file may be there by then.
       verified.delete(part.file);
@@ -69,7 +96,7 @@ export function recordedInputs(
       const page = await readPage();
       if (page === undefined) continue;
       after_seq = page.until_seq;
-      if (page.inputs.length > 0 || page.isLast) return page.inputs;
+      if (page.events.length > 0 || page.isLast) return page;
     }
   };
 }
@@ -77,26 +104,19 @@ export function recordedInputs(
 /** @returns undefined if the next events were archived meanwhile. */
 async function readStored(
   db: Db,
-  bot_id: string,
-  { after_seq, run_id }: { readonly after_seq: number; readonly run_id: string },
-): Promise<InputsPage | undefined> {
+  { bot_id, ...range }: RecordedRange,
+): Promise<RecordedPage | undefined> {
   try {
-    const range = { after_seq, kinds: KINDS, run_id, limit: PAGE };
-    const { rows } = await readRows(db, bot_id, range);
-    const until_seq = rows.at(-1)?.seq ?? after_seq;
-    return { inputs: inputsOf(rows), until_seq, isLast: rows.length < PAGE };
+    const { rows, head } = await readRows(db, bot_id, { ...range, limit: PAGE });
+    const isLast = rows.length < PAGE;
+    const until_seq = Math.max(range.after_seq, rows.at(-1)?.seq ?? 0, isLast ? head.seq : 0);
+    return { events: rows, until_seq, isLast };
   } catch (error) {
     const isArchived = error instanceof ServiceError && error.code === 'archived';
-    if (isArchived && (await readNextArchived(db, bot_id, after_seq)) !== undefined)
+    if (isArchived && (await readNextArchived(db, bot_id, range.after_seq)) !== undefined)
       return undefined;
     throw error;
   }
-}
-
-function inputsOf(
-  rows: readonly Pick<BotEventsTable, 'kind' | 'payload'>[],
-): readonly RecordedInput[] {
-  return rows.map(({ kind, payload }) => ({ kind: kind as RecordedInput['kind'], payload }));
 }
 
 async function verifyFile(path: string, part: ArchivedPart): Promise<void> {
@@ -113,16 +133,12 @@ function unreadable(
 ): ServiceError {
   const events = `events ${part.first_seq} to ${part.last_seq} of bot ${part.bot_id}`;
   const why = cause instanceof Error ? `: ${cause.message}` : '';
-  return new ServiceError(
-    'storage_unavailable',
-    `a session cannot resume, because ${path} with ${events} ${fault}${why}`,
-    {
-      reason: 'archive_unreadable',
-      remedy:
-        'Make the directory of archives available to this process (setting event_archive_dir), or copy the file from a backup. The session waits until then.',
-      cause,
-    },
-  );
+  return new ServiceError('storage_unavailable', `${path} with ${events} ${fault}${why}`, {
+    reason: 'archive_unreadable',
+    remedy:
+      'Make the directory of archives available to this process (setting event_archive_dir), or copy the file from a backup. Sessions that resume wait until then.',
+    cause,
+  });
 }
 
 let last: Promise<unknown> = Promise.resolve();
