@@ -5,6 +5,9 @@ import { TOKEN_MAX_SECONDS, TOKEN_MIN_SECONDS } from '../base/token-lifetime.ts'
 import {
   actorName,
   administrator,
+  chainHead,
+  chainPage,
+  chainQuery,
   defineRoute,
   id,
   jsonBody,
@@ -246,11 +249,7 @@ export const AuditEntry = z
 
 export type AuditEntry = z.infer<typeof AuditEntry>;
 
-const auditHead = z.strictObject({ seq: z.int(), hash: z.string() });
-
-const auditPage = page(AuditEntry).extend({
-  head: auditHead.describe('The last entry of the log at the time of the response.'),
-});
+const auditPage = chainPage(AuditEntry);
 
 export const listAudit = defineRoute({
   method: 'get',
@@ -262,15 +261,7 @@ export const listAudit = defineRoute({
   tags: ['Administrators'],
   security: administrator('admin'),
   request: {
-    query: z.strictObject({
-      after_seq: z.coerce
-        .number()
-        .int()
-        .min(0)
-        .default(0)
-        .describe('Sequence number of the last known entry: `next_cursor` of the previous page.'),
-      limit: pageQuery.limit,
-    }),
+    query: z.strictObject(chainQuery),
   },
   responses: { 200: jsonResponse('A page of the log.', auditPage) },
   errors: ['audit_tampered'],
@@ -308,7 +299,7 @@ export const searchAudit = defineRoute({
 const AuditVerdict = z
   .strictObject({
     verified: z.int().describe('Number of intact entries.'),
-    head: auditHead.describe(
+    head: chainHead.describe(
       'The last intact entry. Store a copy where the server cannot change it.',
     ),
     fault: z

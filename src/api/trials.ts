@@ -1,11 +1,11 @@
 import { z } from '@hono/zod-openapi';
 import {
   administrator,
+  chainPage,
+  chainQuery,
   defineRoute,
   jsonBody,
   jsonResponse,
-  page,
-  pageQuery,
   sha256,
   text,
   time,
@@ -60,25 +60,10 @@ export const listTrials = defineRoute({
   tags: ['Tasks'],
   security: administrator('read'),
   request: {
-    query: z.strictObject({
-      after_seq: z.coerce
-        .number()
-        .int()
-        .min(0)
-        .default(0)
-        .describe('Sequence number of the last known entry: `next_cursor` of the previous page.'),
-      limit: pageQuery.limit,
-    }),
+    query: z.strictObject(chainQuery),
   },
   responses: {
-    200: jsonResponse(
-      'A page of the ledger.',
-      page(TrialEntry).extend({
-        head: z
-          .strictObject({ seq: z.int(), hash: z.string() })
-          .describe('The last entry of the ledger at the time of the response.'),
-      }),
-    ),
+    200: jsonResponse('A page of the ledger.', chainPage(TrialEntry)),
   },
   errors: ['trials_tampered'],
 });
