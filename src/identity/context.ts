@@ -1,19 +1,16 @@
 import type { ServiceError } from '../base/errors.ts';
-import type { Storage } from '../storage/storage.ts';
+import type { StorageService } from '../storage/storage.ts';
 import type { Signer } from './signing-key.ts';
 
 /** Dependencies of the identity service. */
-export interface Identity {
-  readonly storage: Storage;
-  /** Milliseconds since the Unix epoch. */
-  readonly clock: () => number;
+export interface Identity extends StorageService {
   readonly policy: LeasePolicy;
   /** The signing key, or the reason why none can be used; only issuing needs one. */
   readonly signer: Signer | ServiceError;
 }
 
 /** Sufficient for operations that neither issue nor sign leases. */
-export type IdentityStore = Pick<Identity, 'storage' | 'clock'>;
+export type IdentityStore = StorageService;
 
 /** Settings of the server for all leases. */
 export interface LeasePolicy {

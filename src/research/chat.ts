@@ -7,7 +7,7 @@ import { ServiceError } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
 import { createRateLimiter, type RateLimit } from '../base/rate-limit.ts';
 import type { Scope } from '../base/scopes.ts';
-import type { Storage } from '../storage/storage.ts';
+import type { StorageService } from '../storage/storage.ts';
 import { newWorkerId, retire } from '../fleet/tasks/worker-id.ts';
 import type { AnswerOutcome, Answerer, Budget } from './answering.ts';
 import { NO_USAGE } from './answering.ts';
@@ -34,10 +34,7 @@ export type TurnPart =
   | { readonly event: 'tool_result'; readonly data: Omit<ToolUse, 'args'> }
   | { readonly event: 'turn'; readonly data: Turn };
 
-export interface ChatOptions {
-  readonly storage: Storage;
-  /** Milliseconds since the Unix epoch. */
-  readonly clock: () => number;
+export interface ChatOptions extends StorageService {
   readonly answerer: Answerer;
   readonly budget: Budget;
   readonly log: Pick<Log, 'error'>;

@@ -6,7 +6,7 @@
 import { v7 as uuidv7 } from 'uuid';
 import { getBot } from '../fleet/registry/bots.ts';
 import { ServiceError } from '../base/errors.ts';
-import type { Storage } from '../storage/storage.ts';
+import type { StorageService } from '../storage/storage.ts';
 import type { ChatSessionsTable, ChatTurnsTable, Db } from '../storage/tables.ts';
 import { hasEnded } from '../fleet/tasks/worker-id.ts';
 import { agentOf, type Agent } from './agents.ts';
@@ -25,9 +25,7 @@ import {
   type TurnRecord,
 } from './turn-rows.ts';
 
-export interface TurnContext {
-  readonly storage: Storage;
-  readonly clock: () => number;
+export interface TurnContext extends StorageService {
   readonly answerer: Pick<Answerer, 'provider' | 'model'>;
   /** Upper bounds of the server, which callers can only lower. */
   readonly budget: Budget;

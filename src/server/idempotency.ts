@@ -2,18 +2,12 @@ import { createHash } from 'node:crypto';
 import type { Context } from 'hono';
 import { REPLAYED_HEADER } from '../api/http.ts';
 import { ServiceError } from '../base/errors.ts';
-import type { Storage } from '../storage/storage.ts';
+import type { Storage, StorageService } from '../storage/storage.ts';
 import type { Db, IdempotencyKeysTable } from '../storage/tables.ts';
 import { actorOf } from './authentication.ts';
 import type { AppEnv } from './services.ts';
 
 const RETENTION_MS = 24 * 3_600_000;
-
-interface Service {
-  readonly storage: Storage;
-  /** Milliseconds since the Unix epoch. */
-  readonly clock: () => number;
-}
 
 /**
  * Creates something for a request, or returns the stored response if a request with the same
@@ -27,7 +21,7 @@ interface Service {
  * @param answer builds the response body, a JSON object.
  * @throws ServiceError `idempotency_mismatch` if the key was used for a different request.
  */
-export async function createOnce<S extends Service, T, A extends object>(
+export async function createOnce<S extends StorageService, T, A extends object>(
   c: Context<AppEnv>,
   service: S,
   create: (service: S) => Promise<T>,

@@ -52,6 +52,13 @@ export interface Storage {
 }
 
 /** A SQLite file or the URL of a PostgreSQL database. */
+/** Dependencies of code that changes the database. */
+export interface StorageService {
+  readonly storage: Storage;
+  /** Milliseconds since the Unix epoch. */
+  readonly clock: () => number;
+}
+
 export type StorageLocation =
   | { readonly file: string }
   | {

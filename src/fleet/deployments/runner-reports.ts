@@ -17,7 +17,7 @@ import {
   tradingHold,
   type TradingHold,
 } from '../../storage/database-identity.ts';
-import type { Storage } from '../../storage/storage.ts';
+import type { Storage, StorageService } from '../../storage/storage.ts';
 import type { Db, RunnersTable } from '../../storage/tables.ts';
 import { findHaltInForce, type KnownHalt } from '../tasks/halt-in-force.ts';
 import type { ErrorData } from '../../base/error-data.ts';
@@ -77,9 +77,7 @@ export interface RunnerProgram {
   readonly protocol: number;
 }
 
-interface Service {
-  readonly storage: Storage;
-  readonly clock: () => number;
+interface Service extends StorageService {
   /** Seconds between two reports of a runner; default 5. */
   readonly reportSeconds?: number | undefined;
 }

@@ -2,12 +2,11 @@ import { getBot } from '../registry/bots.ts';
 import { ServiceError } from '../../base/errors.ts';
 import { appendEvents } from '../../events/append.ts';
 import { appendAudit, type Actor } from '../../identity/audit.ts';
+import type { StorageService } from '../../storage/storage.ts';
 import type { Db } from '../../storage/tables.ts';
 import { findFirstSession, START } from './active-sessions.ts';
 import { findFirstDeployment } from './halt-production.ts';
-import { findInForce, getHalt, type Halt, type HaltService, type ListedHalt } from './halts.ts';
-
-type Service = Pick<HaltService, 'storage' | 'clock'>;
+import { findInForce, getHalt, type Halt, type ListedHalt } from './halts.ts';
 
 /**
  * Lifts the halt of a bot, without starting anything.
@@ -16,7 +15,7 @@ type Service = Pick<HaltService, 'storage' | 'clock'>;
  * deployment that the halt covers has not ended.
  */
 export function resumeBot(
-  { storage, clock }: Service,
+  { storage, clock }: StorageService,
   by: Actor,
   ref: string,
   reason: string,
@@ -59,7 +58,7 @@ export function resumeBot(
  * @throws ServiceError `conflict` when there is no such halt, or a deployment has not ended.
  */
 export function resumeAll(
-  { storage, clock }: Service,
+  { storage, clock }: StorageService,
   by: Actor,
   reason: string,
 ): Promise<ListedHalt> {

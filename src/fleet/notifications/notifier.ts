@@ -4,7 +4,7 @@ import { HOUR, MINUTE } from '../../base/durations.ts';
 import type { Log } from '../../base/log.ts';
 import type { NotificationCondition } from '../../base/notifications.ts';
 import { appendAudit, type Actor } from '../../identity/audit.ts';
-import type { Storage } from '../../storage/storage.ts';
+import type { StorageService } from '../../storage/storage.ts';
 import type { Channel, Channels } from './channels.ts';
 import {
   addClaimedDelivery,
@@ -24,10 +24,7 @@ import { EVENT_FINDERS, type OwnLease } from './occurrences.ts';
 import { listRules, requireChannel } from './rules.ts';
 import { describeFailure, SendFailure } from './send-failure.ts';
 
-export interface NotifierService {
-  readonly storage: Storage;
-  /** Milliseconds since the Unix epoch. */
-  readonly clock: () => number;
+export interface NotifierService extends StorageService {
   readonly channels: Channels;
   /** Time limit of an attempt, ms. */
   readonly timeoutMs: number;

@@ -2,7 +2,7 @@ import { v7 as uuidv7 } from 'uuid';
 import { ServiceError, type Problem } from '../../base/errors.ts';
 import type { NotificationCondition } from '../../base/notifications.ts';
 import { appendAudit, type Actor } from '../../identity/audit.ts';
-import type { Storage } from '../../storage/storage.ts';
+import type { StorageService } from '../../storage/storage.ts';
 import type { Db, NotificationRulesTable } from '../../storage/tables.ts';
 import { getBotId } from '../registry/bots.ts';
 import type { Channels } from './channels.ts';
@@ -35,19 +35,13 @@ export interface NewRule {
   readonly channel: string;
 }
 
-interface Service {
-  readonly storage: Storage;
-  /** Milliseconds since the Unix epoch. */
-  readonly clock: () => number;
-}
-
 /**
  * Adds a rule. For `halted` and `error`, it covers only what happens from now on.
  * @throws ServiceError `invalid_request`; `not_found` for a bot; `conflict` for a name that exists or
  * an unknown channel.
  */
 export async function addRule(
-  { storage, clock }: Service,
+  { storage, clock }: StorageService,
   by: Actor,
   channels: Channels,
   { name, condition, amount, bots, channel }: NewRule,
@@ -94,7 +88,7 @@ export async function addRule(
 
 /** Removes a rule; its notifications are still sent. @throws ServiceError `not_found` */
 export async function removeRule(
-  { storage, clock }: Service,
+  { storage, clock }: StorageService,
   by: Actor,
   name: string,
 ): Promise<void> {

@@ -12,14 +12,11 @@ import { NO_EVENTS, type NewEvent } from '../../events/event.ts';
 import type { StateEvent } from '../../events/bot-state.ts';
 import type { CodeLimits } from '../../trading/sandbox/hosted-run.ts';
 import { readPage, type Page, type PageRequest } from '../../storage/paging.ts';
-import type { Storage } from '../../storage/storage.ts';
+import type { StorageService } from '../../storage/storage.ts';
 import type { BotsTable, Db } from '../../storage/tables.ts';
 import { admitSpec, hashVersion, insertVersion } from './new-version.ts';
 
-export interface BotRegistry {
-  readonly storage: Storage;
-  /** Milliseconds since the Unix epoch. */
-  readonly clock: () => number;
+export interface BotRegistry extends StorageService {
   /** Undefined if the server accepts only built-in strategies. */
   readonly customCode?: CodeLimits | undefined;
 }

@@ -7,12 +7,10 @@ import { currentTraceparent } from '../../base/tracing.ts';
 import type { EncodedInput } from '../../backtest/shards/search-input.ts';
 import { requireRoomForParts, requireRoomForSearch } from './search-quotas.ts';
 import type { CodeLimits } from '../../trading/sandbox/hosted-run.ts';
-import type { Storage } from '../../storage/storage.ts';
+import type { StorageService } from '../../storage/storage.ts';
 import type { Db, SearchesTable } from '../../storage/tables.ts';
 
-export interface SearchService {
-  readonly storage: Storage;
-  readonly clock: () => number;
+export interface SearchService extends StorageService {
   /** Undefined if the server runs no custom code. */
   readonly customCode?: CodeLimits | undefined;
 }

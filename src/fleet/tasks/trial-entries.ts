@@ -17,7 +17,7 @@ import {
 import { entryOf, packedRows, rowsAfter, scopeOf, symbolsOf } from './trial-rows.ts';
 import { ServiceError } from '../../base/errors.ts';
 import type { ChainHead } from '../../base/hash-chain.ts';
-import type { Storage } from '../../storage/storage.ts';
+import type { StorageService } from '../../storage/storage.ts';
 import type { Db, TrialEntriesTable } from '../../storage/tables.ts';
 import type { EarlierTrials, Holdout } from '../../backtest/summary.ts';
 
@@ -72,7 +72,7 @@ const MOST_SHARPE = 1e20;
  * @throws ServiceError `invalid_request` for trials that are not packed, or a Sharpe ratio beyond `MOST_SHARPE`
  */
 export async function recordTrials(
-  { storage, clock }: { readonly storage: Storage; readonly clock: () => number },
+  { storage, clock }: StorageService,
   by: string,
   { lock, scope, trials }: ReportedTrials,
 ): Promise<void> {

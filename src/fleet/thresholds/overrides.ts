@@ -10,7 +10,7 @@ import type { OverridableLimit, UsedPermit } from '../../engine/risk/permits.ts'
 import { appendEvents } from '../../events/append.ts';
 import { appendAudit, type Actor } from '../../identity/audit.ts';
 import { readRowsPage, type Page, type PageRequest } from '../../storage/paging.ts';
-import type { Storage } from '../../storage/storage.ts';
+import type { StorageService } from '../../storage/storage.ts';
 import type { Db, OverridesTable } from '../../storage/tables.ts';
 import type { TimedPermit } from '../../trading/session-supervision.ts';
 
@@ -38,15 +38,9 @@ export interface RunPermit extends TimedPermit {
   readonly run_id: string;
 }
 
-interface Service {
-  readonly storage: Storage;
-  /** Milliseconds since the Unix epoch. */
-  readonly clock: () => number;
-}
-
 /** @throws ServiceError `not_found`; `conflict` unless exactly one active session matches. */
 export function requestOverride(
-  { storage, clock }: Service,
+  { storage, clock }: StorageService,
   by: Actor,
   ref: string,
   { run_id: asked, valid_minutes, controls, ...order }: AskedOverride,
@@ -81,7 +75,7 @@ export function requestOverride(
 
 /** Confirms for the risk function that the order may pass. @throws as `authorizeOverride`. */
 export function verifyOverride(
-  service: Service,
+  service: StorageService,
   by: Actor,
   override_id: string,
   reason: string,
@@ -96,7 +90,7 @@ export function verifyOverride(
  * `decided` or `expired`.
  */
 export function authorizeOverride(
-  service: Service,
+  service: StorageService,
   by: Actor,
   override_id: string,
   reason: string,
@@ -105,7 +99,7 @@ export function authorizeOverride(
 }
 
 function decide(
-  { storage, clock }: Service,
+  { storage, clock }: StorageService,
   by: Actor,
   override_id: string,
   reason: string,

@@ -16,7 +16,7 @@
 import type { Threshold, Thresholds } from '../../engine/risk/firm-thresholds.ts';
 import { appendAudit, type Actor } from '../../identity/audit.ts';
 import { ServiceError, type Problem } from '../../base/errors.ts';
-import type { Storage } from '../../storage/storage.ts';
+import type { StorageService } from '../../storage/storage.ts';
 import type { Db, ThresholdsTable } from '../../storage/tables.ts';
 import { appliesTo, FIRM, type Level, type Subjects } from './subjects.ts';
 
@@ -56,15 +56,9 @@ export interface SessionGroup {
   readonly count: number;
 }
 
-interface Service {
-  readonly storage: Storage;
-  /** Milliseconds since the Unix epoch. */
-  readonly clock: () => number;
-}
-
 /** @throws ServiceError `invalid_request`; `not_found` when there is no threshold to remove. */
 export async function setThreshold(
-  { storage, clock }: Service,
+  { storage, clock }: StorageService,
   by: Actor,
   asked: SetThreshold,
 ): Promise<KnownThreshold> {

@@ -5,16 +5,12 @@ import { MAX_DOCUMENT_BYTES } from '../../base/document-size.ts';
 import { ServiceError } from '../../base/errors.ts';
 import { appendAudit, type Actor } from '../../identity/audit.ts';
 import { readPage, type Page, type PageRequest } from '../../storage/paging.ts';
-import type { Storage } from '../../storage/storage.ts';
+import type { StorageService } from '../../storage/storage.ts';
 import type { Db, KnowledgeDocumentsTable, KnowledgePassagesTable } from '../../storage/tables.ts';
 import { isMarkdown, linesOf, passagesOf } from './passages.ts';
 import { termsOf } from './search-terms.ts';
 
-export interface Knowledge {
-  readonly storage: Storage;
-  /** Milliseconds since the Unix epoch. */
-  readonly clock: () => number;
-}
+export type Knowledge = StorageService;
 
 export type Document = Readonly<KnowledgeDocumentsTable>;
 export type DocumentHead = Omit<Document, 'text'>;
