@@ -16,6 +16,7 @@ import { isHeld, type Claim } from './claim.ts';
 import { taskNotices } from './task-notices.ts';
 import { findHaltInForce } from './halt-in-force.ts';
 import {
+  LOGGED,
   orderEvent,
   OVERRIDE_USED,
   type SessionBatch,
@@ -102,7 +103,7 @@ export async function writeBatch(
   const text = JSON.stringify(state);
   const change = text === before.state ? [] : [stateEvent(task, state, now)];
   const alerts = alertsOf(events);
-  if (alerts.length === 0) await appendSession(tx, task, now, [...events, ...change]);
+  if (alerts.length === 0) await appendSession(tx, task, now, withState(events, change));
   else {
     const { seq: last } = await appendSession(tx, task, now, events);
     const seqOf = (place: number): number => last - events.length + 1 + place;
@@ -115,6 +116,15 @@ export async function writeBatch(
   }
   const recorded = { batches: number, steps, state: text, recorded_at: now };
   await updateSession(tx, { task_id: task.task_id, ...recorded });
+}
+
+/** Puts the state before lines of the last bars, since it is packed if it follows its bars directly. */
+function withState(
+  events: readonly SessionEvent[],
+  change: readonly SessionEvent[],
+): readonly SessionEvent[] {
+  const lines = events.at(-1)?.kind === LOGGED ? events.slice(-1) : [];
+  return [...events.slice(0, events.length - lines.length), ...change, ...lines];
 }
 
 /**

@@ -125,7 +125,7 @@ describe('the page that edits a bot', () => {
       const form = { spec, file: 'strategy.ts', code, key: 'code' };
       const made = await visitor.submit('/console/bots/new', { ...form, action: 'create' });
       expect([made.status, made.location]).toEqual([303, '/console/bots/my-strategy/edit']);
-      const changed = { ...form, code: `${code}// more\n`, version: '1' };
+      const changed = { ...form, code: `${code}// more\n`, version: '1', key: 'changed' };
       const path = made.location!;
       const tried = await visitor.submit(path, { ...changed, action: 'backtest' });
       expect(tried.text).toContain('// more');
@@ -156,6 +156,11 @@ test('the page of a bot shows what the strategy of its session logs', async () =
   // The stream ends with the task.
   await visitor.fetch('GET', `/tasks/${task_id}/events`);
   await runner.stop();
+  const kinds = 'data.bars,session.state,strategy.log';
+  const events = await visitor.open(`/bots/logs/state/events?kind=${kinds}&after_seq=0`);
+  const { items } = JSON.parse(events.text) as { readonly items: readonly { kind: string }[] };
+  // The state follows the bars, since a pair of both is stored packed.
+  expect(items.slice(-3).map(({ kind }) => kind)).toEqual(kinds.split(','));
   const page = (await visitor.open('/console/bots/logs')).text;
   const rows = [...page.matchAll(/<th scope="row">([\d-]+)<\/th>\s*<td>&lt;b&gt;(bar \d)<\/td>/g)];
   expect(rows.map(([, day, line]) => [day, line])).toEqual([
