@@ -11,8 +11,8 @@ import {
   type ChainHead,
 } from '../base/hash-chain.ts';
 import { beforeCommit } from '../storage/before-commit.ts';
-import { prepareBatchQuery } from '../storage/prepare-batch-query.ts';
 import { prepareQuery } from '../storage/prepare-query.ts';
+import { prepareInsert } from '../storage/prepare-rows-query.ts';
 import { CLOCK_TOLERANCE_MS } from '../storage/clock-tolerance.ts';
 import type { AuditEntriesTable, Db } from '../storage/tables.ts';
 
@@ -75,10 +75,7 @@ async function writeEntries(tx: Db): Promise<void> {
     }
   }
   await Promise.all([
-    insertEntries(
-      tx,
-      entries.map((entry) => COLUMNS.map((name) => entry[name])),
-    ),
+    insertEntries(tx, entries),
     updateHead(tx, { seq: head.seq, hash: head.hash }),
   ]);
 }
@@ -116,7 +113,8 @@ export async function importAudit(tx: Db, entries: readonly AuditEntry[]): Promi
     const { seq, actor, action, target, prev_hash, hash } = entry;
     const recorded_at = Date.parse(entry.recorded_at);
     const details = JSON.stringify(entry.details);
-    await insertEntries(tx, [[seq, recorded_at, actor, action, target, details, prev_hash, hash]]);
+    const row = { seq, recorded_at, actor, action, target, details, prev_hash, hash };
+    await insertEntries(tx, [row]);
     await updateHead(tx, { seq, hash });
   }
 }
@@ -126,29 +124,16 @@ interface TimedHead extends ChainHead {
   readonly recorded_at: number | null;
 }
 
-const COLUMNS = [
-  'seq',
-  'recorded_at',
-  'actor',
-  'action',
-  'target',
-  'details',
-  'prev_hash',
-  'hash',
-] as const satisfies readonly (keyof AuditEntriesTable)[];
-
-const insertEntries = prepareBatchQuery(COLUMNS.length, (db, rows) =>
-  db
-    .insertInto('audit_entries')
-    .values(
-      rows.map(
-        (row) =>
-          Object.fromEntries(
-            COLUMNS.map((name, i) => [name, row[i]]),
-          ) as unknown as AuditEntriesTable,
-      ),
-    ),
-);
+const insertEntries = prepareInsert('audit_entries', {
+  seq: 'bigint',
+  recorded_at: 'bigint',
+  actor: 'text',
+  action: 'text',
+  target: 'text',
+  details: 'text',
+  prev_hash: 'text',
+  hash: 'text',
+});
 const updateHead = prepareQuery((db, head: ChainHead) => db.updateTable('audit_head').set(head));
 const selectHead = prepareQuery((db) => db.selectFrom('audit_head').select(['seq', 'hash']));
 

@@ -10,21 +10,22 @@ const SIZES = 8;
  * items, so that eight statements serve any number of items. In a write on PostgreSQL, the batches share
  * a round trip.
  *
- * @param width number of values per item.
- * @param build receives placeholders for the values, which it must not inspect.
+ * @param names members of the items that the query needs.
+ * @param build receives items with placeholders for these members, which it must not inspect.
  * @returns a function that runs the query and returns the rows of all batches.
  */
-export function prepareBatchQuery<Row>(
-  width: number,
-  build: (db: Db, items: readonly (readonly unknown[])[]) => Compilable<Row>,
-): (db: Db, items: readonly (readonly unknown[])[]) => Promise<Row[]> {
+export function prepareBatchQuery<Item extends object, Row = unknown>(
+  names: readonly (keyof Item & string)[],
+  build: (db: Db, items: readonly Item[]) => Compilable<Row>,
+): (db: Db, items: readonly Item[]) => Promise<Row[]> {
   const queries = Array.from({ length: SIZES }, (_, power) =>
     prepareQuery((db, values: readonly unknown[]) =>
       build(
         db,
-        Array.from({ length: 2 ** power }, (_item, item) =>
-          Array.from({ length: width }, (_value, i) => values[item * width + i]),
-        ),
+        Array.from({ length: 2 ** power }, (_item, item) => {
+          const members = names.map((name, i) => [name, values[item * names.length + i]] as const);
+          return Object.fromEntries(members) as Item;
+        }),
       ),
     ),
   );
@@ -35,7 +36,8 @@ export function prepareBatchQuery<Row>(
       const power = Math.min(Math.floor(Math.log2(items.length - done)), SIZES - 1);
       const values: unknown[] = [];
       for (const end = done + 2 ** power; done < end; done += 1) {
-        for (const value of items[done]!) values.push(value);
+        const item = items[done]!;
+        for (const name of names) values.push(item[name]);
       }
       batches.push(queries[power]!(db, values));
     }

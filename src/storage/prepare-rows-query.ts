@@ -46,9 +46,9 @@ export function prepareRowsQuery<Row extends object, Result = unknown>(
       sql<Row>`(select * from unnest(${sql.join(arrays)}) as given (${sql.join(ids)}))`,
     );
   });
-  const onSqlite = prepareBatchQuery(names.length, (db, items) => {
+  const onSqlite = prepareBatchQuery<Row, Result>(names, (db, rows) => {
     const renamed = ids.map((id, i) => sql`${sql.raw(`column${i + 1}`)} as ${id}`);
-    const values = items.map((item) => sql`(${sql.join(item)})`);
+    const values = rows.map((row) => sql`(${sql.join(names.map((name) => row[name]))})`);
     return build(db, sql<Row>`(select ${sql.join(renamed)} from (values ${sql.join(values)}))`);
   });
   return async (db, rows) => {
@@ -57,10 +57,7 @@ export function prepareRowsQuery<Row extends object, Result = unknown>(
       const arrays = names.map((name) => [name, rows.map((row) => row[name])] as const);
       return onPostgres(db, Object.fromEntries(arrays));
     }
-    return onSqlite(
-      db,
-      rows.map((row) => names.map((name) => row[name])),
-    );
+    return onSqlite(db, rows);
   };
 }
 
@@ -85,17 +82,10 @@ export function prepareInsert<Table extends keyof Tables>(
     );
   });
   // A third faster on SQLite than an insert from a table expression.
-  const onSqlite = prepareBatchQuery(names.length, (db, items) => {
-    const rows = items.map((item) => Object.fromEntries(names.map((name, i) => [name, item[i]])));
-    return conflict(insertInto(db, table).values(rows as never));
-  });
-  return (db, rows) =>
-    isPostgres(db)
-      ? onPostgres(db, rows)
-      : onSqlite(
-          db,
-          rows.map((row) => names.map((name) => row[name])),
-        );
+  const onSqlite = prepareBatchQuery<Tables[Table] & object>(names, (db, rows) =>
+    conflict(insertInto(db, table).values(rows as never)),
+  );
+  return (db, rows) => (isPostgres(db) ? onPostgres : onSqlite)(db, rows);
 }
 
 type Insert<Table extends keyof Tables> = InsertQueryBuilder<Tables, Table, InsertResult>;

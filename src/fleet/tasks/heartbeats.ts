@@ -1,5 +1,5 @@
 import { prepareBatchQuery } from '../../storage/prepare-batch-query.ts';
-import type { Db } from '../../storage/tables.ts';
+import type { Db, TasksTable } from '../../storage/tables.ts';
 import { isHeld, type Claim } from './claim.ts';
 import { appendRunEvent, progressColumns, type Progress } from './lifecycle.ts';
 
@@ -48,34 +48,38 @@ export async function recordSessionHeartbeats(
   const held = sessions.filter(({ claim: one }) => attempts.get(one.task_id) === one.attempts);
   await setHeartbeats(
     tx,
-    held.map(({ claim: { task_id } }) => [task_id, now]),
+    held.map(({ claim: { task_id } }) => ({ task_id, heartbeat_at: now })),
   );
   const proven = held.filter(({ isProven }) => isProven);
   await resetFailures(
     tx,
-    proven.map(({ claim: { task_id } }) => [task_id]),
+    proven.map(({ claim }) => claim),
   );
   return new Set(held.map(({ claim: { task_id } }) => task_id));
 }
 
-const setHeartbeats = prepareBatchQuery(2, (db, tasks) =>
-  db
-    .updateTable('tasks')
-    .set({ heartbeat_at: tasks[0]![1] as number })
-    .where(
-      'task_id',
-      'in',
-      tasks.map(([task_id]) => task_id as string),
-    ),
+const setHeartbeats = prepareBatchQuery(
+  ['task_id', 'heartbeat_at'],
+  (db, tasks: readonly Pick<TasksTable, 'task_id' | 'heartbeat_at'>[]) =>
+    db
+      .updateTable('tasks')
+      .set({ heartbeat_at: tasks[0]!.heartbeat_at })
+      .where(
+        'task_id',
+        'in',
+        tasks.map(({ task_id }) => task_id),
+      ),
 );
 
-const resetFailures = prepareBatchQuery(1, (db, tasks) =>
-  db
-    .updateTable('trading_sessions')
-    .set({ failures: 0 })
-    .where(
-      'task_id',
-      'in',
-      tasks.map(([task_id]) => task_id as string),
-    ),
+const resetFailures = prepareBatchQuery(
+  ['task_id'],
+  (db, tasks: readonly Pick<Claim, 'task_id'>[]) =>
+    db
+      .updateTable('trading_sessions')
+      .set({ failures: 0 })
+      .where(
+        'task_id',
+        'in',
+        tasks.map(({ task_id }) => task_id),
+      ),
 );

@@ -71,19 +71,19 @@ export async function makeSessions(
     await storage.write(async (tx) => {
       await inserts.bots(
         tx,
-        some.map(({ ids: { bot_id }, n }) => valuesOf('bots', botOf(bot_id, `${slug}-${n}`))),
+        some.map(({ ids: { bot_id }, n }) => botOf(bot_id, `${slug}-${n}`)),
       );
       await inserts.bot_versions(
         tx,
-        some.map(({ ids: { bot_id } }) => valuesOf('bot_versions', versionOf(bot_id))),
+        some.map(({ ids: { bot_id } }) => versionOf(bot_id)),
       );
       await inserts.bot_deployments(
         tx,
-        some.map(({ ids }) => valuesOf('bot_deployments', deploymentOf(ids, waiting))),
+        some.map(({ ids }) => deploymentOf(ids, waiting)),
       );
       await inserts.tasks(
         tx,
-        some.map(({ ids }) => valuesOf('tasks', taskOf(ids, waiting))),
+        some.map(({ ids }) => taskOf(ids, waiting)),
       );
       const logs = some.map(({ ids, n }) => ({
         bot_id: ids.bot_id,
@@ -92,7 +92,7 @@ export async function makeSessions(
       await appendToMany(tx, NOW, logs);
       await inserts.trading_sessions(
         tx,
-        some.map(({ ids }) => valuesOf('trading_sessions', sessionOf(ids, waiting))),
+        some.map(({ ids }) => sessionOf(ids, waiting)),
       );
     });
   }
@@ -170,23 +170,20 @@ const COLUMNS = {
 
 type Made = keyof typeof COLUMNS;
 
-function valuesOf<T extends Made>(table: T, row: Tables[T]): readonly unknown[] {
-  const columns: readonly string[] = COLUMNS[table];
-  return columns.map((name) => (row as unknown as Readonly<Record<string, unknown>>)[name]);
+function insertInto<T extends Made>(table: T) {
+  const columns = COLUMNS[table] as readonly string[] as readonly (keyof Tables[T] & string)[];
+  return prepareBatchQuery<Tables[T]>(columns, (db, rows) =>
+    db.insertInto(table as Made).values(rows as never),
+  );
 }
 
-const inserts = Object.fromEntries(
-  Object.entries(COLUMNS).map(([table, columns]) => [
-    table,
-    prepareBatchQuery(columns.length, (db, rows) =>
-      db
-        .insertInto(table as Made)
-        .values(
-          rows.map((row) => Object.fromEntries(columns.map((name, i) => [name, row[i]])) as never),
-        ),
-    ),
-  ]),
-) as Readonly<Record<Made, ReturnType<typeof prepareBatchQuery>>>;
+const inserts = {
+  bots: insertInto('bots'),
+  bot_versions: insertInto('bot_versions'),
+  bot_deployments: insertInto('bot_deployments'),
+  tasks: insertInto('tasks'),
+  trading_sessions: insertInto('trading_sessions'),
+};
 
 function botOf(bot_id: string, slug: string): Tables['bots'] {
   const status = 'active';
