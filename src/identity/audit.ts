@@ -12,7 +12,7 @@ import {
 } from '../base/hash-chain.ts';
 import { beforeCommit } from '../storage/before-commit.ts';
 import { prepareQuery } from '../storage/prepare-query.ts';
-import { prepareInsert } from '../storage/prepare-rows-query.ts';
+import { isPostgres, prepareInsert } from '../storage/prepare-rows-query.ts';
 import { CLOCK_TOLERANCE_MS } from '../storage/clock-tolerance.ts';
 import type { AuditEntriesTable, Db } from '../storage/tables.ts';
 
@@ -137,7 +137,10 @@ const insertEntries = prepareInsert('audit_entries', {
 const updateHead = prepareQuery((db, head: ChainHead) => db.updateTable('audit_head').set(head));
 const selectHead = prepareQuery((db) => db.selectFrom('audit_head').select(['seq', 'hash']));
 
-/** An update without a change locks the row, and reads the values that were committed last. */
+/**
+ * An update without a change locks the row, and reads the values that were committed last. Not for
+ * SQLite, which runs one write at a time, and where `returning` takes as long as many queries.
+ */
 const lockHeadRow = prepareQuery((db) =>
   db
     .updateTable('audit_head')
@@ -154,7 +157,7 @@ const selectLastTime = prepareQuery((db) =>
 /** Reads the head of the log, to which no other transaction can append from now on. */
 async function lockHead(tx: Db): Promise<TimedHead> {
   const [[head = missingHead()], [last]] = await Promise.all([
-    lockHeadRow(tx, {}),
+    isPostgres(tx) ? lockHeadRow(tx, {}) : selectHead(tx, {}),
     selectLastTime(tx, {}),
   ]);
   return { ...head, recorded_at: last?.recorded_at ?? null };
