@@ -1,4 +1,4 @@
-import { createHash, randomBytes } from 'node:crypto';
+import { hash, randomBytes } from 'node:crypto';
 
 const SECRET_BYTES = 32;
 
@@ -9,7 +9,7 @@ export function newSecret(): string {
 
 /** SHA-256 in hex, for storage. Use only for secrets that cannot be guessed. */
 export function hashSecret(secret: string): string {
-  return createHash('sha256').update(secret).digest('hex');
+  return hash('sha256', secret);
 }
 
 /** The alphabet of Crockford's Base32, without easily confused letters. */

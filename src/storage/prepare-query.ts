@@ -101,7 +101,16 @@ async function executeOnConnection<Row>(db: Db, query: CompiledQuery<Row>): Prom
   return { rows, changes: Number(numAffectedRows ?? 0) };
 }
 
-async function readSynchronously<Row>(execute: () => Result<Row>): Promise<Result<Row>> {
+/** Retries only after a failure, since the promises of `retryDuringOutage` take longer than a query. */
+function readSynchronously<Row>(execute: () => Result<Row>): Result<Row> | Promise<Result<Row>> {
+  try {
+    return execute();
+  } catch {
+    return retryRead(execute);
+  }
+}
+
+async function retryRead<Row>(execute: () => Result<Row>): Promise<Result<Row>> {
   try {
     return await retryDuringOutage(async () => execute());
   } catch (error) {
