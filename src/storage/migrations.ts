@@ -1077,4 +1077,13 @@ export const MIGRATIONS: readonly Migration[] = [
     // Lists of tasks read the halts that ended them.
     statements: [`create index halts_bot on halts (bot_id)`],
   },
+  {
+    name: 'unused indexes',
+    statements: [
+      // `license_leases_newest` finds the leases of an installation, too.
+      `drop index license_leases_deployment`,
+      // Bars are packed, and are read by bot.
+      `drop index bot_events_bars`,
+    ],
+  },
 ];
