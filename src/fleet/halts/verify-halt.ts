@@ -147,14 +147,19 @@ async function readEnded(db: Db, ended: ReturnType<typeof selectEnded>) {
 
 /** Verifies deployments that the halt recorded as ended. */
 function verifyEnded({ rows, events }: EndedPage): VerifiedDeployment[] {
-  const logged = readLoggedEnds(events);
+  const logged = Map.groupBy(
+    events.filter((event) => hashOf(event) === event.hash),
+    ({ run_id }) => run_id,
+  );
   return rows.map((row) => {
     const { task_status, worker_id, orders, last_seq, state, runner_ended, ...deployment } = row;
     const { task_id, status, target } = deployment;
     const faults: HaltFault[] = [];
     if (status !== 'halted') faults.push('deployment_not_halted');
     if (task_status !== 'canceled' || worker_id !== null) faults.push('task_not_ended');
-    if (!logged.has(`${task_id} run.ended ${last_seq}`)) faults.push('not_in_log');
+    const own = logged.get(task_id) ?? [];
+    const isEnded = own.some(({ kind, seq }) => kind === 'run.ended' && seq === last_seq);
+    if (!isEnded) faults.push('not_in_log');
     if (target === 'k8s') {
       const ended = orders === null ? null : (JSON.parse(orders) as readonly EndedOrder[]);
       faults.push(...orderFaults(ended, runner_ended !== null));
@@ -163,8 +168,9 @@ function verifyEnded({ rows, events }: EndedPage): VerifiedDeployment[] {
     const recorded = parseState(state);
     const working = new Set(recorded?.working.map(({ order }) => order));
     const isKnown = orders !== null && recorded !== undefined;
+    const canceled = readCanceledOrders(own);
     const checked = ordersOf(orders).map(({ order, symbol }) => {
-      const isLogged = logged.has(`${task_id} order.canceled ${order}`);
+      const isLogged = canceled.has(order);
       return { order, symbol, verified: isKnown && isLogged && !working.has(order) };
     });
     if (!isKnown) faults.push('orders_unknown');
@@ -197,16 +203,9 @@ async function verifyActive(
   });
 }
 
-/** Ends and cancellations in the log, from events with a correct hash. */
-function readLoggedEnds(events: readonly BotEventsTable[]): ReadonlySet<string> {
-  const logged = new Set<string>();
-  for (const event of events) {
-    const { run_id, kind, seq, payload, hash } = event;
-    if (hashOf(event) !== hash) continue;
-    const ended = kind === 'run.ended' ? seq : (JSON.parse(payload) as HaltedOrder).order;
-    logged.add(`${run_id} ${kind} ${ended}`);
-  }
-  return logged;
+function readCanceledOrders(events: readonly BotEventsTable[]): ReadonlySet<number> {
+  const canceled = events.filter(({ kind }) => kind === 'order.canceled');
+  return new Set(canceled.map(({ payload }) => (JSON.parse(payload) as HaltedOrder).order));
 }
 
 function ordersOf(text: string | null): readonly HaltedOrder[] {
