@@ -173,7 +173,7 @@ type Made = keyof typeof COLUMNS;
 function insertInto<T extends Made>(table: T) {
   const columns = COLUMNS[table] as readonly string[] as readonly (keyof Tables[T] & string)[];
   return prepareBatchQuery<Tables[T]>(columns, (db, rows) =>
-    db.insertInto(table as Made).values(rows as never),
+    db.insertInto(table).values(rows as never),
   );
 }
 
