@@ -95,6 +95,9 @@ function isColumns(text: string): boolean {
   }
 }
 
+/** At least what a strategy can log at a bar. Pages and commands read it. */
+const linesPayload = z.strictObject({ lines: z.array(z.string().max(500)).max(100) });
+
 const SessionEvent = z
   .strictObject({
     kind: z.string().max(64).regex(EVENT_KIND, 'must be a kind of event that runners report'),
@@ -109,6 +112,10 @@ const SessionEvent = z
     error: 'must not have a scope, because a runner can only halt itself',
     path: ['payload'],
   })
+  .refine(
+    ({ kind, payload }) => kind !== 'strategy.log' || linesPayload.safeParse(payload).success,
+    { error: 'must be lines of text', path: ['payload'] },
+  )
   .refine(({ kind, payload }) => kind !== 'data.bars' || barsPayload.safeParse(payload).success, {
     error: 'must be bars: a time, and open, high, low, close and volume by symbol',
     path: ['payload'],

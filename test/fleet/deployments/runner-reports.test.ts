@@ -94,6 +94,8 @@ describe('the runners of a deployment', () => {
       ['session.state', STATE],
       ['control.halted', { scope: 'bot' }],
       ['data.bars', { time: '2026-01-02T03:04:05Z', bars: { SPX: [1, 2, 3] } }],
+      ['strategy.log', { lines: 'one' }],
+      ['strategy.other', {}],
       ['data.warm_up', { bars: { SPX: [1, 2, 3] } }],
       ['data.warm_up', { columns: { SPX: 'AAAA' } }],
       ['data.warm_up', { columns: { SPX: packColumns([[1], [1], [1], [1], [1]]) } }],
@@ -116,7 +118,8 @@ describe('the runners of a deployment', () => {
       events: Array.from({ length: 512 }, () => batchOf(3).events[1]!)
         .with(0, rows)
         .with(1, longer)
-        .with(2, warmUpOf({ columns: {} })),
+        .with(2, warmUpOf({ columns: {} }))
+        .with(3, { kind: 'strategy.log', occurred_at: 0, payload: { lines: ['one'] } }),
     };
     expect(await one.report({ batch: long })).toMatchObject({ recorded: 3 });
   });
