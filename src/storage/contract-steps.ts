@@ -1,7 +1,8 @@
 /**
  * Migrations after which versions that do not know them must not use the database, and why. All other
  * migrations are expand steps: they add tables and columns that earlier versions can ignore, or drop
- * foreign keys, so that servers of two versions run side by side during an upgrade.
+ * foreign keys or indexes that are not unique, so that servers of two versions run side by side during an
+ * upgrade.
  *
  * A migration belongs here if earlier versions would fail after it, or would ignore rows that restrict
  * something. The database stores this with each migration, for versions that do not know it.
