@@ -27,7 +27,7 @@ export async function backtestPart(
   >
     <p>
       Backtest ${status(task.status)}
-      <span data-progress>${task.status === 'success' ? '' : taskProgress(task)}</span>
+      <span data-progress>${taskProgress(task)}</span>
       <a href="${taskPath(task_id)}">All details</a>
     </p>
     ${failure(task)} ${result && resultFigures(result)}

@@ -139,10 +139,12 @@ export function figures(
   </dl>`;
 }
 
-export function taskProgress({ progress, kind, status: of }: Task): Html {
+/** The progress of a task that has begun; empty once it has ended. */
+export function taskProgress({ progress, kind, status: of }: Task): Html | '' {
+  if (of !== 'running') return '';
   const { done, total } = progress;
   const text = progressText(progress);
-  if (of !== 'running' || total === null) return html`<span>${text}</span>`;
+  if (total === null) return html`<span>${text}</span>`;
   return html`<progress
       max="${total}"
       value="${done}"

@@ -11,6 +11,7 @@ import { talkBox } from './chat-talk.ts';
 import { productionSection } from './bot-production.ts';
 import { runTable } from './bot-runs.ts';
 import { readSession, sessionPart } from './bot-session.ts';
+import { HALTS_PATH } from './halt-banner.ts';
 import type { Html } from './html.ts';
 import type { Content } from './layout.ts';
 import { badge, emptyState, table, time } from './parts.ts';
@@ -91,16 +92,20 @@ async function showBot(visit: Visit): Promise<Content> {
   };
 }
 
-function noSession({ slug, kind }: BotDetail): Html {
-  return kind === 'research'
-    ? emptyState(
-        'A research bot does not trade. To backtest it:',
-        `service-local bots backtest ${slug}`,
-      )
-    : emptyState(
-        'No paper session is running. Start one here or from the command line:',
-        `service-local bots paper start ${slug} --speed 60`,
-      );
+function noSession({ slug, kind, halted }: BotDetail): Html {
+  if (kind === 'research') {
+    return emptyState(
+      'A research bot does not trade. To backtest it:',
+      `service-local bots backtest ${slug}`,
+    );
+  }
+  if (halted !== null) {
+    return html`<p>No paper session can start until the <a href="${HALTS_PATH}">halt</a> ends.</p>`;
+  }
+  return emptyState(
+    'No paper session is running. Start one here or from the command line:',
+    `service-local bots paper start ${slug} --speed 60`,
+  );
 }
 
 function eventTable(events: readonly BotEvent[]): Html {

@@ -25,7 +25,7 @@ import {
 } from './bot-parts.ts';
 import type { Child, Html } from './html.ts';
 import { csrfField } from './layout.ts';
-import { emptyState, field, pager, table, time, type Column } from './parts.ts';
+import { field, pager, table, time, type Column } from './parts.ts';
 import type { Visit } from './pages.ts';
 
 const PAGE = 50;
@@ -69,10 +69,7 @@ export async function runList(visit: Visit, { path, bot, none }: RunList): Promi
           </form>
           <div id="tasks">${table('Runs', columns, items)}</div>`
       : isFiltered
-        ? emptyState(
-            'No run matches the filter. To filter from the command line:',
-            'service-local tasks list --status running',
-          )
+        ? html`<p>No run matches the filter.</p>`
         : none
   }
   ${pager(path, { ...asked, cursor }, next_cursor)}`;

@@ -1,7 +1,7 @@
 /** Styles of the self-assessment, and of all pages on paper. They follow `STYLE_OF_BOTS`. */
 export const STYLE_OF_ASSESSMENT = `
 .assessment > * + * { margin-top: 1.25rem; }
-.assessment .heading .filter { align-items: center; flex-wrap: nowrap; }
+.assessment .heading .filter { display: flex; align-items: center; flex-wrap: nowrap; }
 .assessment .heading .filter label { margin: 0; }
 .assessment .heading .filter .field { display: flex; gap: 0.5rem; align-items: center; flex: 0 1 10rem; }
 .answers { max-width: 58rem; }

@@ -78,6 +78,7 @@ describe('the chat page of a bot', () => {
     expect(same).toBe(path);
     expect(both).toMatch(/You said: One[\s\S]*You said: Two/);
     expect(await show(CHAT)).toMatch(/href="[^"]*session=[^"]*"[^>]*>One<[\s\S]*2 questions/);
+    expect(await show('/console/bots/talk')).toMatch(/answered: You said: Two[\s\S]*asked: Two/);
     const { text: other } = await ask('Three', { agent: 'critic' });
     expect(other).toContain(', critic');
     const { visitor: stranger } = await newSignedIn(server);

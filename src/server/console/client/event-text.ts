@@ -49,6 +49,14 @@ export function eventText(kind: string, payload: Readonly<Record<string, unknown
       return `equity ${of('equity')}, cash ${of('cash')}, positions ${held}, working orders ${working}`;
     }
     if (kind === 'strategy.log') return (payload['lines'] as readonly string[]).join('; ');
+    if (kind === 'chat.turn_started') {
+      return `asked: ${(payload['prompt'] as { readonly text: string }).text}`;
+    }
+    if (kind === 'chat.tool_called') return of('tool');
+    if (kind === 'chat.turn_ended') {
+      const { answer } = payload as { readonly answer?: { readonly text: string } };
+      return answer === undefined ? of('status') : `answered: ${answer.text}`;
+    }
     if (kind === 'data.gap') return `${of('symbol')}: ${of('missing')} bars missing`;
     if (kind === 'data.refused') return `${of('symbol')}: ${of('reason')}`;
     if (kind === 'run.queued')
