@@ -77,7 +77,9 @@ const Session = z
     messages: z
       .int()
       .optional()
-      .describe('Number of orders and cancels in the newest second of bar time; absent for none.'),
+      .describe(
+        'Number of orders and cancels in the newest second of bar time; absent if there were none.',
+      ),
     carry: Carry,
   })
   .openapi('PaperSession', {

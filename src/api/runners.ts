@@ -95,7 +95,7 @@ function isColumns(text: string): boolean {
   }
 }
 
-/** At least what a strategy can log at a bar. Pages and commands read it. */
+/** Accepts at least what a strategy can log at a bar. Pages and commands rely on this shape. */
 const linesPayload = z.strictObject({ lines: z.array(z.string().max(500)).max(100) });
 
 const SessionEvent = z
@@ -114,7 +114,7 @@ const SessionEvent = z
   })
   .refine(
     ({ kind, payload }) => kind !== 'strategy.log' || linesPayload.safeParse(payload).success,
-    { error: 'must be lines of text', path: ['payload'] },
+    { error: 'must be lines: at most 100 texts of at most 500 characters', path: ['payload'] },
   )
   .refine(({ kind, payload }) => kind !== 'data.bars' || barsPayload.safeParse(payload).success, {
     error: 'must be bars: a time, and open, high, low, close and volume by symbol',

@@ -83,7 +83,9 @@ const TaskInput = z
     bundle_hash: sha256
       .nullable()
       .optional()
-      .describe('Hash of the `files` of a backtest with unsaved files; null without any.'),
+      .describe(
+        'Hash of the unsaved files of a backtest; null if it runs without files. Absent if it runs the files of the version.',
+      ),
     ...locked,
     ...holdout,
     speed: speed.optional(),
@@ -106,14 +108,14 @@ const BacktestRequest = z
       .record(z.string(), z.string())
       .optional()
       .describe(
-        'All files of the run, instead of those of the version, as in `BotInput`. They need not be saved in any version, and are not saved in one.',
+        'All files of the run, as in `BotInput`. They replace the files of the version, and the backtest does not save them in a version.',
       ),
     ...locked,
     ...holdout,
   })
   .openapi('BacktestRequest', {
     description:
-      'A version, the current one by default, and values and files that replace those of the version.',
+      'A version, the current one by default, and values and files to use in place of its own.',
   });
 
 const progress = z
@@ -254,7 +256,7 @@ export const startBacktest = defineRoute({
   operationId: 'startBacktest',
   summary: 'Backtest a bot',
   description:
-    'Runs a version of the bot over the data in the catalogue of the server. The result has the same events, by their hash, as `service-local backtest` of the same spec. A draft bot becomes active. With `files` other than those of the version, the result has `unsaved_bundle`, and the versions of the bot do not change. The pointers of an `invalid_spec` error refer to the body if the error is there, else to the spec.',
+    'Runs a version of the bot over the data in the catalogue of the server. The result has the same events, by their hash, as `service-local backtest` of the same spec. A draft bot becomes active. If `files` differ from the files of the version, the result contains their hash as `unsaved_bundle`, and the versions of the bot do not change. The pointers of an `invalid_spec` error refer to the body if the error is there, else to the spec.',
   idempotent: true,
   request: {
     params: botPath,

@@ -10,8 +10,8 @@ export interface Summary {
   /** sha256 of the spec as authored (JCS), without comments or formatting. */
   readonly version: string;
   /**
-   * Hash of the files that a server ran instead of those of the saved version, as the `bundle_hash` of a
-   * version; null if it ran none. Absent if the run used the files of its version.
+   * Hash of the files that a server ran instead of the files of the version, computed as the
+   * `bundle_hash` of a version; null if it ran no files. Absent if it ran the files of the version.
    */
   readonly unsaved_bundle?: string | null;
   readonly lock: Lock;

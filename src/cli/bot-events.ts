@@ -34,7 +34,7 @@ export interface WantedEvents {
 /** Number of last events that are shown by default. */
 export const LAST_EVENTS = 50;
 
-/** Returns the sequence number before the last events. */
+/** Returns the sequence number before the last matching events. */
 export async function findStart(
   server: Client,
   context: Context,
@@ -50,7 +50,7 @@ export async function findStart(
   return items.length === 0 ? head_seq : items[0]!.seq - 1;
 }
 
-/** Prints the lines of each event as it occurs, until Ctrl-C. */
+/** Returns an answer that prints the lines of each event as it arrives, until Ctrl-C. */
 export async function followAnswer(
   server: Client,
   context: Context,

@@ -62,8 +62,9 @@ export function showSummary(out: Output, summary: Summary): void {
 }
 
 function describeUnsaved(hash: string | null): string {
-  const code = hash === null ? 'no files' : `unsaved code (sha256 ${hash})`;
-  return `This run used ${code} instead of the files of its version.`;
+  return hash === null
+    ? 'This run used none of the files of its version.'
+    : `This run used unsaved code (sha256 ${hash}) instead of the files of its version.`;
 }
 
 export function showSweep(out: Output, document: SweepDocument, top: number): void {

@@ -290,10 +290,10 @@ export class RunState {
     this.readSum = sum;
   }
 
-  /** Logs a line of the strategy. The same calls throw whether or not lines are kept. */
+  /** Logs a line of the strategy. An invalid call throws even if the setup drops the lines. */
   writeLog(message: string): void {
     if (typeof message !== 'string') {
-      throw new TypeError('log: needs a text, such as `close ${asset.close}`');
+      throw new TypeError('log needs a string, such as `close ${asset.close}`');
     }
     if (!this.isStrategysTurn) {
       throw new Error('log must be called within create, onBar or onFill, not after an await');

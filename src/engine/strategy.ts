@@ -57,8 +57,8 @@ export interface StrategyContext<P extends Params = Params, I = unknown> {
   random(): number;
   /**
    * Adds a line with the time of the bar to the log of the run, and changes nothing else. A backtest
-   * keeps the log in `log.txt`, and a session in the events of its bot. A line has up to 400 characters, a
-   * bar up to 20 lines and a backtest up to 20,000; the log says what was cut.
+   * writes the log to `log.txt`, and a session to the events of its bot. The log keeps at most 400
+   * characters of a line, 20 lines of a bar and 20,000 lines of a backtest, and marks what it cuts.
    */
   readonly log: (message: string) => void;
 }

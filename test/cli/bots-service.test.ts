@@ -331,7 +331,7 @@ test('prints the lines that strategies logged, each with the time of its bar', a
   const { id } = await newBot('logged');
   expect(await bots(['log', 'logged'])).toMatchObject({
     stdout: '',
-    stderr: 'The strategy has logged nothing.\n',
+    stderr: 'No logged lines were found.\n',
   });
   const time = '2026-01-02T00:00:00Z';
   const event = { kind: 'strategy.log', version: 1, occurred_at: Date.parse(time) };

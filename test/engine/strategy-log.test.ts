@@ -38,7 +38,7 @@ test('the log has the time of the bar of each line, and changes no event', () =>
   expect([...without.journal.events()]).toEqual([...journal.events()]);
 });
 
-test('long lines and further lines are cut, which the log says', () => {
+test('the log cuts long lines and too many lines, and marks both cuts', () => {
   const { log } = runThat((write) => {
     for (let at = 0; at < 1000; at += 1) write('x'.repeat(at + 395));
   }, true);
@@ -57,9 +57,9 @@ test('a line cannot control a terminal or begin another line', () => {
   expect(textsOf(log)).toEqual(['a b [31mc\td e\ufffd']);
 });
 
-test('a line that is no text fails the strategy, whether or not lines are kept', () => {
+test('a line that is not a string fails the strategy, whether or not lines are kept', () => {
   const write = (log: (message: string) => void): void => log(1 as unknown as string);
   for (const keepsLog of [true, false]) {
-    expect(() => runThat(write, keepsLog)).toThrow(/log: needs a text/);
+    expect(() => runThat(write, keepsLog)).toThrow(/log needs a string/);
   }
 });

@@ -233,7 +233,7 @@ export const verb = defineVerb({
   },
 });
 
-/** Number of last lines that are printed of the log of a run that failed. */
+/** Number of last lines of the log that are printed if the run fails. */
 const LAST_LINES = 20;
 
 /** @throws ServiceError `lock_drift` if the lock next to the file is missing or differs. */

@@ -100,7 +100,9 @@ function noSession({ slug, kind, halted }: BotDetail): Html {
     );
   }
   if (halted !== null) {
-    return html`<p>No paper session can start until the <a href="${HALTS_PATH}">halt</a> ends.</p>`;
+    return html`<p>
+      No paper session can start until the <a href="${HALTS_PATH}">halt</a> is lifted.
+    </p>`;
   }
   return emptyState(
     'No paper session is running. Start one here or from the command line:',

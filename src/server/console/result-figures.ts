@@ -45,7 +45,7 @@ export function resultFigures(summary: Readonly<Record<string, unknown>>): Html 
   return html`<section aria-labelledby="result">
     <h2 id="result">Result</h2>
     ${figures(...FIGURES.map((name) => [RUN_FIGURES[name].label, formatFigure(name, readFigure(summary, name))] as const))}
-    ${unsaved_bundle !== undefined && html`<p class="note">This run used ${unsaved_bundle === null ? 'no files' : html`unsaved code, <code>${unsaved_bundle.slice(0, 16)}…</code>,`} instead of the files of its version.</p>`}
+    ${unsaved_bundle !== undefined && html`<p class="note">This run used ${unsaved_bundle === null ? 'none of' : html`unsaved code, <code>${unsaved_bundle.slice(0, 16)}…</code>, instead of`} the files of its version.</p>`}
     ${window && html`<p class="note">${barTime(window.from)} to ${barTime(window.to)}, ${formatOptional(window.bars)} bars.</p>`}
     ${
       gates.length > 0 &&

@@ -6,12 +6,12 @@ import { defineServerVerb } from '../../server-verb.ts';
 
 export const verb = defineServerVerb({
   summary: 'show the lines that the strategy of a session logged',
-  description: `Shows the lines of the last ${LAST_EVENTS} bars with any, or all lines after --after-seq, oldest first, each with the time of its bar. With --follow, continues with new lines until Ctrl-C; with --follow --json, prints one JSON object per bar. The log of a backtest is the result file log.txt.`,
+  description: `Shows the lines of the last ${LAST_EVENTS} bars at which the strategy logged, or all lines after --after-seq. Oldest lines come first, each with the time of its bar. With --follow, continues with new lines until Ctrl-C; with --follow --json, prints one JSON object per bar. The log of a backtest is the result file log.txt.`,
   arguments: { bot: BOT_ARGUMENT },
   options: {
     afterSeq: {
       value: 'seq',
-      description: 'show all lines of events after this sequence number',
+      description: 'show all lines of the events after this sequence number',
       parse: parseCount,
     },
     run: { value: 'task', description: 'only lines of this run' },
@@ -24,7 +24,7 @@ export const verb = defineServerVerb({
     const query = { ...wanted, after_seq: first };
     if (follow) return followAnswer(server, context, bot_ref, query, linesOf);
     const events = await Array.fromAsync(readEvents(server, bot_ref, query));
-    if (events.length === 0) context.message('The strategy has logged nothing.');
+    if (events.length === 0) context.message('No logged lines were found.');
     return {
       data: { events },
       show(out) {
