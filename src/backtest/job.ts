@@ -15,7 +15,7 @@ export interface BacktestJob {
   /** Account currency, such as `USD`. */
   readonly currency: string;
   readonly lock: Lock;
-  /** Hash of the files of a run that does not use those of its version; null for none. */
+  /** Hash of files that replace the files of the version; null for no files. Absent by default. */
   readonly unsaved?: string | null | undefined;
   readonly strategy: Strategy;
   /** Runs the strategy in another thread; by default it runs in this one. */

@@ -37,7 +37,8 @@ interface WriteOptions {
 
 /**
  * Writes `events.ndjson`, `trades.csv`, `trades.parquet`, `equity.parquet`, `equity.csv` unless the
- * run is long, `log.txt` if the strategy logged anything, `report.html` and finally `summary.json`. Each file appears whole or not at all.
+ * run is long, `log.txt` if the strategy logged anything, `report.html` and finally `summary.json`.
+ * Each file appears whole or not at all.
  *
  * @throws ServiceError `output_not_writable`
  */
@@ -74,7 +75,7 @@ export async function writeRun(
   return { directory, report: path('report.html'), summary };
 }
 
-/** @returns names of written files. */
+/** @returns the names of the written files. */
 async function writeLog(directory: string, { log = [] }: RunResult): Promise<string[]> {
   const path = join(directory, LOG_FILE);
   if (log.length > 0)
@@ -82,7 +83,7 @@ async function writeLog(directory: string, { log = [] }: RunResult): Promise<str
       path,
       log.map((line) => `${logLine(line)}\n`),
     );
-  // A file of an earlier run in this directory would pass for the log of this one.
+  // Otherwise, the log of an earlier run in this directory would look like the log of this run.
   else await removeOldResult(path);
   return log.length > 0 ? [LOG_FILE] : [];
 }

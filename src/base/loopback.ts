@@ -1,4 +1,4 @@
-/** Whether a host name, as in a URL or alone, is that of this machine. Names are not resolved. */
+/** Whether a host is `localhost` or a loopback IP address, also in brackets. Resolves no names. */
 export function isLoopbackHost(host: string): boolean {
   return /^(localhost|127(\.\d+){3}|::1|\[::1\])$/.test(host);
 }

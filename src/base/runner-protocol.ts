@@ -3,7 +3,10 @@
  * know. A field that the other side may ignore needs no new protocol.
  */
 export const RUNNER_PROTOCOL: { readonly newest: number; readonly oldest: number } = {
-  /** Protocol of runners and servers of this version. From protocol 2 on, runners pack the bars before a session, and report `strategy.log`. */
+  /**
+   * Protocol of runners and servers of this version. From protocol 2 on, runners pack the bars before a
+   * session, and report `strategy.log`.
+   */
   newest: 2,
   /** Servers accept runners from this protocol on. */
   oldest: 1,

@@ -61,7 +61,7 @@ export class Engine {
     return this.#run.result();
   }
 
-  /** Returns the lines that the strategy logged since the last call; none if the setup drops them. */
+  /** Returns and removes the lines that the strategy logged; none if the setup drops them. */
   takeLog(): readonly LogLine[] {
     return this.#run.log?.take() ?? [];
   }

@@ -7,18 +7,19 @@ export interface LogLine {
   readonly text: string;
 }
 
-/** UTF-16 units per line, lines per step, and lines at once in memory. */
+/** UTF-16 code units per line, without the ellipsis of a line that was cut. */
 export const LONGEST_LINE = 400;
 const MOST_PER_STEP = 20;
+/** Lines in memory at the same time. */
 export const MOST_LINES = 20_000;
 
 /** Characters that could break a line or control a terminal, except tabs. */
-// oxlint-disable-next-line no-control-regex -- Control characters are what it looks for.
+// oxlint-disable-next-line no-control-regex -- The pattern must match control characters.
 const CONTROL = /[\u0000-\u0008\u000a-\u001f\u007f-\u009f\u2028\u2029]+/g;
 
 /**
- * The lines that a strategy logs. Limits what it keeps: a line that is too long is cut, and the lines
- * beyond a limit are replaced by one that says so.
+ * The lines that a strategy logs, within limits. Cuts long lines, and replaces all lines beyond a limit
+ * with one line that states the limit.
  */
 export class StrategyLog {
   #lines: LogLine[] = [];
@@ -39,7 +40,7 @@ export class StrategyLog {
     if (text !== undefined) this.#lines.push({ step, time, text });
   }
 
-  /** Returns the lines since the last call, and forgets them. */
+  /** Returns the lines, and removes them. */
   take(): readonly LogLine[] {
     const lines = this.#lines;
     this.#lines = [];

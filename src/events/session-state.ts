@@ -66,13 +66,13 @@ export interface Progress {
   readonly state: SessionState;
   /** Permits that these events used. */
   readonly used?: readonly UsedPermit[];
-  /** Lines that the strategy logged; absent without any. */
+  /** Lines that the strategy logged; absent if it logged none. */
   readonly log?: readonly string[];
 }
 
 /**
  * SHA-256, in hex, of the canonical JSON (RFC 8785) of a state. It excludes `carry` and `messages`, which
- * follow from the hashed data and the orders, so that hashes recorded before they existed stay valid.
+ * follow from the hashed data and the order events, so that hashes recorded before they existed stay valid.
  */
 export function stateHash({ carry: _carry, messages: _messages, ...state }: SessionState): string {
   return createHash('sha256').update(canonicalize(state)!).digest('hex');

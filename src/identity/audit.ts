@@ -138,8 +138,8 @@ const updateHead = prepareQuery((db, head: ChainHead) => db.updateTable('audit_h
 const selectHead = prepareQuery((db) => db.selectFrom('audit_head').select(['seq', 'hash']));
 
 /**
- * An update without a change locks the row, and reads the values that were committed last. Not for
- * SQLite, which runs one write at a time, and where `returning` takes as long as many queries.
+ * An update without a change locks the row, and reads the values that were committed last. SQLite runs one
+ * write at a time and needs no lock, and `returning` would take as long there as many queries.
  */
 const lockHeadRow = prepareQuery((db) =>
   db

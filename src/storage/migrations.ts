@@ -1057,7 +1057,7 @@ export const MIGRATIONS: readonly Migration[] = [
   },
   {
     name: 'ends of failed tasks',
-    // Rules for notifications of the condition error read the newest every second.
+    // Notification rules with the condition `error` read the newest failed tasks every second.
     statements: [`create index tasks_failed on tasks (kind, ended_at) where status = 'failed'`],
   },
   {
@@ -1074,7 +1074,7 @@ export const MIGRATIONS: readonly Migration[] = [
   },
   {
     name: 'halts of bots',
-    // Lists of tasks read the halts that ended them.
+    // Lists of tasks read the halts that ended their sessions.
     statements: [`create index halts_bot on halts (bot_id)`],
   },
   {

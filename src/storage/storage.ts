@@ -51,7 +51,6 @@ export interface Storage {
   close(): Promise<void>;
 }
 
-/** A SQLite file or the URL of a PostgreSQL database. */
 /** Dependencies of code that changes the database. */
 export interface StorageService {
   readonly storage: Storage;
@@ -59,6 +58,7 @@ export interface StorageService {
   readonly clock: () => number;
 }
 
+/** A SQLite file or the URL of a PostgreSQL database. */
 export type StorageLocation =
   | { readonly file: string }
   | {

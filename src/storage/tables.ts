@@ -655,7 +655,7 @@ export interface BundlesTable {
   created_at: number;
 }
 
-/** Files of backtests that do not run those of their version; see `src/fleet/registry/unsaved-bundles.ts`. */
+/** Files that backtests run instead of the files of their version; see `src/fleet/registry/unsaved-bundles.ts`. */
 export interface UnsavedBundlesTable {
   task_id: string;
   bundle_hash: string;

@@ -319,7 +319,7 @@ export class TradingSession {
       }
     }
     await catchUp();
-    // The session that recorded the inputs has recorded these lines.
+    // The session that recorded the inputs has already recorded these lines.
     this.#engine.takeLog();
     this.#orders?.invalidate();
   }

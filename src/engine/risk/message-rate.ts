@@ -25,7 +25,7 @@ export class MessageRate {
     this.#count += 1;
   }
 
-  /** Number of messages in the second of `time`, ms; 0 unless it is the newest second with messages. */
+  /** Returns the messages in the second of `time`, ms; 0 for any second but the last counted one. */
   countedAt(time: number): number {
     return Math.floor(time / 1000) === this.#second ? this.#count : 0;
   }

@@ -192,7 +192,7 @@ export class RiskGate {
     return reason;
   }
 
-  /** Number of orders and cancels in the second of the newest step, which is at `time`, ms. */
+  /** Number of orders and cancels in the second of `time`, the time of the newest step in ms. */
   messagesAt(time: number): number {
     return this.#rate.countedAt(time);
   }

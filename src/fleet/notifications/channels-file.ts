@@ -31,7 +31,7 @@ const channelSchema = z.discriminatedUnion('type', [
     ...common,
     host: z.string().regex(/^[\w.:-]{1,253}$/, 'must be a host name or IP address'),
     port: z.int().min(1).max(65_535).default(587),
-    /** `starttls` fails if the server does not offer it; `none` allows a password only on loopback. */
+    /** `starttls` fails if the server does not offer it; `none` allows a password only for a loopback host. */
     security: z.enum(['starttls', 'tls', 'none']).default('starttls'),
     user: z.string().min(1).max(256).optional(),
     password_env: variable.optional(),

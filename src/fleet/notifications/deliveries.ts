@@ -254,7 +254,7 @@ export interface DeliveryCounts {
 export async function countDeliveries(db: Db, now: number): Promise<DeliveryCounts> {
   return db
     .selectNoFrom((of) => [
-      // One query for each index.
+      // One subquery for each count, because each uses an index of its own.
       of
         .selectFrom('notification_deliveries')
         .select(of.fn.countAll<number>().as('count'))

@@ -64,7 +64,7 @@ export const lookupPublic: LookupFunction = (hostname, options, callback) => {
   });
 };
 
-/** Why no connection to the host is allowed: it is an IP address that is not public. Resolves no names. */
+/** Returns the failure if the host is an IP address that is not public. Resolves no names. */
 export function findPrivateLiteral(host: string): SendFailure | undefined {
   const address = host.replace(/^\[(.*)\]$/, '$1');
   return isIP(address) !== 0 && !isPublicAddress(address) ? privateAddress(host) : undefined;

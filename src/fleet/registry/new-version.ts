@@ -35,9 +35,7 @@ export async function admitSpec(
 }
 
 /**
- * Returns the spec of a version with changes and other files, and loads its custom strategy once if it
- * has one.
- *
+ * Checks the spec of a version with changes and other files, as `admitSpec` does, and returns it.
  * @throws ServiceError as `readChangedSpec` and `admitSpec`.
  */
 export async function admitChanges(
@@ -103,8 +101,8 @@ export function hashVersion({ hash, files }: HostedSpec): string {
 }
 
 /**
- * Stores a bundle once, even if it belongs to different bots.
- * @returns its hash.
+ * Stores a bundle, once for all bots and tasks that use it.
+ * @returns the hash of the bundle.
  */
 export async function insertBundle(tx: Db, files: Bundle, created_at: number): Promise<string> {
   const hash = bundleHash(files);

@@ -19,7 +19,7 @@ export interface DraftCheck {
   readonly document: Fields | undefined;
   /** Differences from the current version of the bot. */
   readonly changes: readonly Change[];
-  /** Turns the document of the current version into that of the draft. */
+  /** JSON merge patch (RFC 7396) from the document of the current version to the draft. */
   readonly patch: Fields | undefined;
   /** Whether the files differ from those of the current version. */
   readonly hasOtherFiles: boolean;

@@ -1,11 +1,11 @@
-/** Files that a backtest runs instead of those of its version, kept until some time after its end. */
+/** Files that a backtest runs instead of the files of its version. They are deleted some time after its end. */
 import { bundleHash, type Bundle } from '../../bots/bundle.ts';
 import { ServiceError } from '../../base/errors.ts';
 import type { Storage } from '../../storage/storage.ts';
 import type { Db } from '../../storage/tables.ts';
 import { insertBundle } from './new-version.ts';
 
-/** Stores the files of a queued task. */
+/** Stores the unsaved files of a queued task. */
 export async function keepUnsaved(
   tx: Db,
   task_id: string,
@@ -17,6 +17,7 @@ export async function keepUnsaved(
 }
 
 /**
+ * Reads unsaved files, and verifies their hash.
  * @param hash null for no files.
  * @throws ServiceError `bundle_tampered`
  */
@@ -53,7 +54,7 @@ export async function deleteOldUnsaved(
     if (old.length === 0) return;
     const task_ids = old.map(({ task_id }) => task_id);
     const hashes = [...new Set(old.map(({ bundle_hash }) => bundle_hash))];
-    // Without a scope, so that no version or task begins to use a bundle during the write.
+    // A write without a scope excludes all others, so no version or task can begin to use a bundle.
     await write(async (tx) => {
       await tx.deleteFrom('unsaved_bundles').where('task_id', 'in', task_ids).execute();
       await tx

@@ -29,7 +29,7 @@ export interface BacktestWork {
   readonly locked?: KeptLock | undefined;
   /** Includes the holdout of the spec in the run. */
   readonly opensHoldout?: boolean | undefined;
-  /** Hash of `files` if they are not those of the version; null for none. */
+  /** Hash of `files` if they replace the files of the version; null for no files. */
   readonly unsaved?: string | null | undefined;
   readonly catalogueDir: string;
   readonly timeoutMs: number;

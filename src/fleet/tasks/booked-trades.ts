@@ -105,7 +105,7 @@ async function continueSession(
   return new BookedSession(opening, events).book(events, seq);
 }
 
-/** A sequence number before the first event of a session. */
+/** Returns a sequence number before the first event of a session. */
 async function startOf(db: Db, task_id: string): Promise<number> {
   const session = await db
     .selectFrom('trading_sessions')

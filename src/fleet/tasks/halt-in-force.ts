@@ -69,7 +69,7 @@ export async function findEndingHalt(
     .executeTakeFirst();
 }
 
-/** Finds which deployments a halt ended, by their ids. */
+/** Returns the ids of those of the deployments that a halt ended. */
 export async function findHalted(
   db: Db,
   deployments: readonly Readonly<Record<'bot_id' | 'deployment_id', string>>[],

@@ -14,8 +14,8 @@ const FILE_PAGE = 10_000;
 const INPUT_KINDS = ['data.bars', 'data.warm_up', ...SUPERVISION_KINDS];
 
 /**
- * Reads the inputs of a paper session as `recordedEvents` does. Each call returns a page; the page after
- * the last is empty.
+ * Reads the inputs of a paper session as `recordedEvents` does. Each call of the result returns a page;
+ * the page after the last is empty.
  */
 export function recordedInputs(
   db: Db,
@@ -49,18 +49,18 @@ export type RecordedEvent = Pick<BotEventsTable, 'seq' | 'kind' | 'payload'>;
 
 interface RecordedPage {
   readonly events: readonly RecordedEvent[];
-  /** The last event that was considered, of whatever kind: the head of the log on the last page. */
+  /** Last event that was considered, of any kind; on the last page, the head of the log. */
   readonly until_seq: number;
   readonly isLast: boolean;
 }
 
 /**
- * Reads the recorded events of a run in order, from archived files and the database. Each call returns the
- * next page. Calls after the last page return events that were added meanwhile. A call that has failed can
- * be repeated.
+ * Reads the recorded events of a run in order, from archived files and the database. Each call of the
+ * result returns the next page. Calls after the last page return events that were added meanwhile. A call
+ * that has failed can be repeated.
  *
- * @throws ServiceError `storage_unavailable`, reason `archive_unreadable`, for a file that is missing, altered or
- *   cannot be read; `archived` for a run that has ended and whose first event is archived.
+ * @throws ServiceError `storage_unavailable`, reason `archive_unreadable`, for a file that is missing,
+ *   altered or unreadable; `archived` for a run that has ended and whose first event is archived.
  */
 export function recordedEvents(
   db: Db,

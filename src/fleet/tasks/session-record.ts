@@ -118,7 +118,7 @@ export async function writeBatch(
   await updateSession(tx, { task_id: task.task_id, ...recorded });
 }
 
-/** Puts the state before lines of the last bars, since it is packed if it follows its bars directly. */
+/** Puts the state before logged lines, because a state is packed only if it directly follows its bars. */
 function withState(
   events: readonly SessionEvent[],
   change: readonly SessionEvent[],

@@ -46,13 +46,13 @@ export interface BacktestRequest extends SpecChanges {
   readonly verify_lock?: boolean | undefined;
   /** Includes the holdout of the spec in the run, and records the opening. */
   readonly open_holdout?: boolean | undefined;
-  /** All files of the run, instead of those of the version. */
+  /** All files of the run; by default, the files of the version. */
   readonly files?: Bundle | undefined;
 }
 
 /** Input of the task of a backtest. */
 export type BacktestInput = Omit<BacktestRequest, 'version' | 'files'> & {
-  /** Result of `bundleHash` for files that are not those of the version; null for none. */
+  /** Hash of unsaved files; null for no files. Absent for a run with the files of the version. */
   readonly bundle_hash?: string | null | undefined;
 };
 
@@ -61,7 +61,7 @@ export type BacktestInput = Omit<BacktestRequest, 'version' | 'files'> & {
  *
  * @param by caller as in the audit log: `administrator:…`.
  * @throws ServiceError `not_found` for the bot or the version; `conflict` for an archived bot, or
- * without a lock to verify; `invalid_spec` for invalid changes, files or missing data.
+ * without a lock to verify; `invalid_spec` for invalid changes or files, or missing data.
  */
 export async function startBacktest(
   service: TaskService,

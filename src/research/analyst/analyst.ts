@@ -258,7 +258,7 @@ const asksForQuestions = (text: string): boolean =>
     plainWords(text),
   );
 
-/** Answers that need no records: what it is, and what it does not do. */
+/** Answers questions about the analyst itself, which need no records. */
 function answerOwn(text: string): string | undefined {
   const plain = plainWords(text);
   if (

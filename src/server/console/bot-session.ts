@@ -21,7 +21,7 @@ import type { Visit } from './pages.ts';
 
 /** Number of bar events searched for the latest close of each instrument. */
 const BARS = 50;
-/** Number of lines of the strategy that are shown. */
+/** Number of logged lines that are shown. */
 const LOG_LINES = 100;
 const EVENTS = '/bots/{bot_ref}/state/events';
 

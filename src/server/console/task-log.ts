@@ -8,7 +8,7 @@ const LOG = 'log.txt';
 /** Number of first lines that are shown. */
 const SHOWN = 200;
 
-/** The first lines that the strategy of a backtest logged; undefined without any. */
+/** The first lines that the strategy of a run logged; undefined if it logged none. */
 export async function taskLog(
   { call, file }: Pick<Visit, 'call' | 'file'>,
   task_id: string,

@@ -39,7 +39,7 @@ export function createPlayer(name: string) {
       if (message === undefined || !isFit(message, done, until)) throw invalidMessage(name);
       for (const command of message.commands) {
         if (command[1] === 'log') {
-          // A backtest receives the lines of all steps before it keeps the first ones.
+          // In a backtest, the lines of all steps may arrive before the first step is replayed.
           if (lines > MOST_LINES) continue;
           lines += 1;
         } else count += 1;

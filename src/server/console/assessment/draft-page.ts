@@ -40,7 +40,7 @@ export type ReportVersion = ValidationReports['versions'][number];
 export interface Frozen {
   /** The newest frozen version of the year; undefined if none is frozen. */
   readonly newest: ReportVersion | undefined;
-  /** Its content. */
+  /** The report of that version. */
   readonly frozen: ValidationReport | undefined;
 }
 

@@ -24,7 +24,7 @@ export interface LiveData {
   readonly limits: BotLimits | null;
   /** Equity at the start of the session. */
   readonly cash: number;
-  /** Newest lines of the strategy, newest first, as `logRows` returns them. */
+  /** Newest logged lines, newest first, as `logRows` returns them. */
   readonly log: readonly (readonly string[])[];
 }
 
