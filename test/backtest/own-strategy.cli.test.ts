@@ -206,7 +206,7 @@ test.runIf(isAtLength)(
   },
 );
 
-test('the lines that a strategy logs are a file of its run, and the last ones are printed if it fails', async () => {
+test('a backtest writes the lines that a strategy logs to a file, and prints the last ones if the strategy fails', async () => {
   const file = bot({
     create: "log('created');",
     onBar: "if (instrument.count === 1) log('first');",

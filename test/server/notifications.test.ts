@@ -253,7 +253,7 @@ test('a server sends again, under the same id, what another server did not finis
   expect(await deliveries(server)).toMatchObject([{ status: 'sent', attempts: 2 }]);
 });
 
-test('e-mail reaches the mail server with the subject, a wrong password is not repeated, and none is sent unencrypted to another host', async () => {
+test('e-mail reaches the mail server with the subject, a wrong password is not repeated, and no password is sent unencrypted to another host', async () => {
   const mail = await receiveMail();
   ends.push(mail.close);
   const settings = {

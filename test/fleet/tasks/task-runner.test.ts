@@ -188,7 +188,7 @@ describe.each(DATABASES)('tasks on %s', (kind) => {
   });
 
   it.runIf(isAtLength || kind === 'sqlite')(
-    'a backtest runs unsaved code, which is kept for a time, and leaves the versions as they are',
+    'a backtest runs unsaved code without a new version, and the code is deleted after a time',
     async () => {
       service = { ...service, customCode: { memoryMb: 256, timeoutMs: 5000 } };
       const { storage } = service;

@@ -14,7 +14,7 @@ async function show(visitor: Visitor, path: string): Promise<string> {
   return text;
 }
 
-test('the page of a bot shows a session whose first events are archived, and its trades once the files are there', async () => {
+test('the page of a bot shows a session whose first events are archived, and its trades once the files are available', async () => {
   const server = await newTestApp();
   const { visitor } = await newSignedIn(server);
   const { tasks } = server.services;
