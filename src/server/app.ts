@@ -28,6 +28,7 @@ import { addDocument, DOCUMENTS_PATH } from '../api/knowledge.ts';
 import { createLease } from '../api/leases.ts';
 import { reportRunner } from '../api/runners.ts';
 import { queueShards, storeInput } from '../api/searches.ts';
+import { startBacktest } from '../api/tasks.ts';
 import { recordTrials } from '../api/trials.ts';
 import { addConsole } from './console/console.ts';
 import { errorPage, acceptsHtml } from './console/error-page.ts';
@@ -155,6 +156,7 @@ export function createApp(services: Services, timeoutMs = REQUEST_TIMEOUT_MS): A
   app.on('POST', createBot.path, authenticate(createBot, services));
   app.on('POST', validateBot.path, authenticate(validateBot, services));
   app.on('PUT', '/bots/:bot_ref', authenticate(updateBot, services));
+  app.on('POST', '/bots/:bot_ref/backtest', authenticate(startBacktest, services));
   app.on('PUT', '/searches/:search_id/inputs/*', authenticate(storeInput, services));
   app.on('POST', '/searches/:search_id/shards', authenticate(queueShards, services));
   app.on('POST', recordTrials.path, authenticate(recordTrials, services));

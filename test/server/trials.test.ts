@@ -43,13 +43,16 @@ test.each([
   expect(await earlier()).toMatchObject({ count: 0 });
 });
 
-test('large bodies are read only from authenticated callers', async () => {
-  const body = ' '.repeat(1024 * 1024 + 1);
-  const send = (headers: Readonly<Record<string, string>>): Promise<Answer> =>
-    server.send('POST', '/trials', { headers, body });
-  expect(await send({})).toMatchObject({ status: 401 });
-  expect(await send({ authorization })).toMatchObject({ status: 413 });
-});
+test.each(['/trials', '/bots/own/backtest'])(
+  'the large bodies of %s are read only from authenticated callers',
+  async (path) => {
+    const body = ' '.repeat(1024 * 1024 + 1);
+    const send = (headers: Readonly<Record<string, string>>): Promise<Answer> =>
+      server.send('POST', path, { headers, body });
+    expect(await send({})).toMatchObject({ status: 401 });
+    expect(await send({ authorization })).toMatchObject({ status: 413 });
+  },
+);
 
 test('an entry with a negative window leaves the figures of others defined', async () => {
   expect(await report({})).toMatchObject({ status: 204 });
