@@ -157,6 +157,7 @@ const SessionState = z
     equity: z.number(),
     positions: z.record(symbol, z.number()),
     working: z.array(WorkingOrder),
+    messages: z.int().min(0).optional(),
     carry: Carry,
   })
   .openapi('ReportedSessionState');

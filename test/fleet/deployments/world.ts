@@ -68,6 +68,7 @@ export const STATE = {
   equity: 100_000,
   positions: { SPX: 100 },
   working: [],
+  messages: 1,
 };
 
 const VENUE = { connected: true, open_orders: 0, checked_at: '2026-01-02T03:04:05Z' };
