@@ -159,12 +159,13 @@ export function readOrdered(bytes: Uint8Array): Ordered | undefined {
 }
 
 const UTF8 = new TextDecoder('utf-8', { fatal: true });
+const PROTO_KEY = /"__proto__"\s*:/;
 
 function jsonOf(bytes: Uint8Array): unknown {
   try {
     const text = UTF8.decode(bytes);
-    // Rejected, because Zod ignores this key and no valid message has it.
-    return text.includes('__proto__') ? undefined : (JSON.parse(text) as unknown);
+    // Rejected, because Zod ignores this key and no valid message has it. A logged line may contain it.
+    return PROTO_KEY.test(text) ? undefined : (JSON.parse(text) as unknown);
   } catch {
     return undefined;
   }

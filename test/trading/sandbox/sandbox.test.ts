@@ -204,7 +204,7 @@ it.runIf(isAtLength).concurrent.each(HANGING)(
 
 test('the lines of a strategy arrive with their bars, also those of a step that fails', async () => {
   const text = strategyThat(
-    `log('bar ' + instruments[0].count); if (instruments[0].count === 3) throw new Error('end');`,
+    `log('"__proto__": ' + instruments[0].count); if (instruments[0].count === 3) throw new Error('end');`,
     '',
     "for (let at = 0; at < 1e5; at += 1) log('created');",
   );
@@ -217,7 +217,11 @@ test('the lines of a strategy arrive with their bars, also those of a step that 
   expect(() => engine.advance(3)).toThrow('end');
   const log = engine.takeLog().map(({ time, text: line }) => `${time} ${line}`);
   expect(log.slice(0, 20)).toEqual(Array.from({ length: 20 }, () => '1 created'));
-  expect(log.slice(20)).toEqual(['1 [only 20 lines of a bar are kept]', '2 bar 2', '3 bar 3']);
+  expect(log.slice(20)).toEqual([
+    '1 [only 20 lines of a bar are kept]',
+    '2 "__proto__": 2',
+    '3 "__proto__": 3',
+  ]);
 });
 
 test('a process that sends no message in time is killed', async () => {
