@@ -5,9 +5,6 @@ import { TOKEN_MAX_SECONDS, TOKEN_MIN_SECONDS } from '../base/token-lifetime.ts'
 import {
   actorName,
   administrator,
-  chainHead,
-  chainPage,
-  chainQuery,
   defineRoute,
   id,
   jsonBody,
@@ -20,6 +17,7 @@ import {
   time,
   type Security,
 } from './http.ts';
+import { chainHead, chainPage, chainQuery } from './hash-chain.ts';
 
 /** Any administrator, whatever scopes the token has. */
 export const ANY_ADMINISTRATOR: Security = [{ administrator: [] }];

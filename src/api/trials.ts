@@ -1,15 +1,6 @@
 import { z } from '@hono/zod-openapi';
-import {
-  administrator,
-  chainPage,
-  chainQuery,
-  defineRoute,
-  jsonBody,
-  jsonResponse,
-  sha256,
-  text,
-  time,
-} from './http.ts';
+import { administrator, defineRoute, jsonBody, jsonResponse, sha256, text, time } from './http.ts';
+import { chainPage, chainQuery } from './hash-chain.ts';
 
 const instant = z.string().openapi({ format: 'date-time' });
 

@@ -7,7 +7,7 @@ import type { SessionState } from '../../events/session-state.ts';
 import type { Db } from '../../storage/tables.ts';
 import type { FoundSession } from './find-session.ts';
 import type { PaperInput } from './paper.ts';
-import { recordedEvents } from './recorded-events.ts';
+import { recordedEvents } from './read-run-events.ts';
 
 /** A round trip; one that is open is valued at the newest close. */
 export interface SessionTrade extends Omit<Trade, 'bars'> {

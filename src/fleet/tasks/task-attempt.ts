@@ -31,7 +31,7 @@ import {
 import type { StopReason } from './own-tasks.ts';
 import type { PaperDone } from './paper-result.ts';
 import type { PaperInput } from './paper.ts';
-import { recordedInputs } from './recorded-events.ts';
+import { recordedInputs } from './read-run-events.ts';
 import { botWrite, readSession, recordBatch } from './session-record.ts';
 import { storeFile } from './task-files.ts';
 import { archiveWaits } from './task-notices.ts';

@@ -11,7 +11,7 @@ const SMA = join(import.meta.dirname, '../../../examples/sma-crossover.yaml');
 test('plan sweep counts trials and shards, extrapolates from its pilot, and records no trial', async () => {
   const home = mkdtempSync(join(tmpdir(), 'service-local-plan-'));
   const words = ['plan', 'sweep', SMA, '-p', 'fast=5:100:5', '-p', 'slow=50:500:5'];
-  const { code, stdout } = await inProcess([...words, '--pilot', '20', '--cores', '4', '--json'], {
+  const { code, stdout } = await inProcess([...words, '--pilot', '4', '--cores', '4', '--json'], {
     env: { SERVICE_LOCAL_HOME: home },
   });
   expect(code).toBe(0);
@@ -22,7 +22,7 @@ test('plan sweep counts trials and shards, extrapolates from its pilot, and reco
     trials: 20 * 91 - skipped,
     skipped,
     shards: Math.ceil((20 * 91 - skipped) / plan['trials_per_shard']!),
-    pilot: { trials: 20, failed: 0 },
+    pilot: { trials: 4, failed: 0 },
     bars: 5105,
   });
   const { trials, shards, seconds_per_trial, seconds_per_shard } = plan;

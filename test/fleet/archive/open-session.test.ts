@@ -11,7 +11,7 @@ import { compareWithBacktest, replayRun } from '../../../src/fleet/parity/replay
 import { createBot } from '../../../src/fleet/registry/bots.ts';
 import { claimTasks } from '../../../src/fleet/tasks/lifecycle.ts';
 import { startPaper, type PaperRequest } from '../../../src/fleet/tasks/paper.ts';
-import { recordedInputs } from '../../../src/fleet/tasks/recorded-events.ts';
+import { recordedInputs } from '../../../src/fleet/tasks/read-run-events.ts';
 import { appendSession, readSession } from '../../../src/fleet/tasks/session-record.ts';
 import { readSessionChart } from '../../../src/fleet/tasks/session-chart.ts';
 import { startTaskRunner, type TaskRunner } from '../../../src/fleet/tasks/task-runner.ts';

@@ -1,3 +1,11 @@
+/** Fields of the events of a chat, each of which has some. */
+interface ChatPayload {
+  readonly prompt?: { readonly text: string };
+  readonly tool?: string;
+  readonly answer?: { readonly text: string };
+  readonly status?: string;
+}
+
 /**
  * Summarizes an event in one line; shows the payload of an unknown kind as JSON. Runs both on the
  * server and in the browser.
@@ -12,6 +20,11 @@ export function eventText(kind: string, payload: Readonly<Record<string, unknown
       : String(value);
   const of = (name: string): string => number(payload[name]);
   const order = `order ${of('order')}`;
+  const chat = (): string | undefined => {
+    const { prompt, answer, tool, status } = payload as ChatPayload;
+    if (prompt !== undefined) return `asked: ${prompt.text}`;
+    return answer === undefined ? (tool ?? status) : `answered: ${answer.text}`;
+  };
   const words = (): string | undefined => {
     if (kind === 'data.bars') {
       const bars = Object.entries(payload['bars'] as Readonly<Record<string, readonly number[]>>);
@@ -49,14 +62,7 @@ export function eventText(kind: string, payload: Readonly<Record<string, unknown
       return `equity ${of('equity')}, cash ${of('cash')}, positions ${held}, working orders ${working}`;
     }
     if (kind === 'strategy.log') return (payload['lines'] as readonly string[]).join('; ');
-    if (kind === 'chat.turn_started') {
-      return `asked: ${(payload['prompt'] as { readonly text: string }).text}`;
-    }
-    if (kind === 'chat.tool_called') return of('tool');
-    if (kind === 'chat.turn_ended') {
-      const { answer } = payload as { readonly answer?: { readonly text: string } };
-      return answer === undefined ? of('status') : `answered: ${answer.text}`;
-    }
+    if (kind.startsWith('chat.')) return chat();
     if (kind === 'data.gap') return `${of('symbol')}: ${of('missing')} bars missing`;
     if (kind === 'data.refused') return `${of('symbol')}: ${of('reason')}`;
     if (kind === 'run.queued')
