@@ -3,6 +3,7 @@ import type { OrderEvent } from '../../engine/journal.ts';
 import { EngineMemory } from '../../engine/memory.ts';
 import { Booking, Portfolio, type Opening } from '../../engine/portfolio.ts';
 import type { Trade } from '../../engine/round-trip.ts';
+import { refuseArchived } from '../../events/archive/archived-events.ts';
 import type { SessionState } from '../../events/session-state.ts';
 import type { Db } from '../../storage/tables.ts';
 import type { FoundSession } from './find-session.ts';
@@ -42,11 +43,12 @@ export async function readTrades(
 ): Promise<readonly SessionTrade[]> {
   const sessions = kept.get(db) ?? new Map<string, Kept>();
   kept.set(db, sessions);
-  const { bot_id, task_id: run_id, input } = task;
+  const { bot_id, task_id: run_id, input, ended_at } = task;
+  const run = { bot_id, run_id, input, hasEnded: ended_at !== null };
   // Readers of the same session take turns, so that each event is booked once.
   const before = sessions.get(run_id)?.booked;
   const own: Kept = {
-    booked: continueSession(db, archiveDir, { bot_id, run_id, input }, before),
+    booked: continueSession(db, archiveDir, run, before),
     size: EMPTY_SESSION,
   };
   sessions.delete(run_id);
@@ -77,17 +79,19 @@ interface Run {
   readonly run_id: string;
   /** JSON of the task's input. */
   readonly input: string;
+  readonly hasEnded: boolean;
 }
 
 async function continueSession(
   db: Db,
   archiveDir: string,
-  { bot_id, run_id, input }: Run,
+  run: Run,
   before: Promise<BookedSession> | undefined,
 ): Promise<BookedSession> {
   const session = await before?.catch(() => undefined);
   const events: OrderEvent[] = [];
-  let seq = session?.seq ?? (await startOf(db, run_id));
+  const { bot_id, run_id, input } = run;
+  let seq = session?.seq ?? (await startOf(db, run));
   const range = { bot_id, run_id, kinds: KINDS, after_seq: seq };
   const read = recordedEvents(db, archiveDir, range);
   for (let isLast = false; !isLast;) {
@@ -99,20 +103,27 @@ async function continueSession(
   if (session?.canBook(events)) return session.book(events, seq);
   // The account needs its instruments from the start, so a further one begins it again.
   if (session !== undefined) {
-    return continueSession(db, archiveDir, { bot_id, run_id, input }, undefined);
+    return continueSession(db, archiveDir, run, undefined);
   }
   const { opening = { cash: 0, positions: {} } } = JSON.parse(input) as Partial<PaperInput>;
   return new BookedSession(opening, events).book(events, seq);
 }
 
-/** Returns a sequence number before the first event of a session. */
-async function startOf(db: Db, task_id: string): Promise<number> {
+/**
+ * Returns a sequence number before the first event of a session.
+ *
+ * @throws ServiceError `archived` for a session that has ended and whose first event is archived: its
+ * result lists the trades.
+ */
+async function startOf(db: Db, { bot_id, run_id, hasEnded }: Run): Promise<number> {
   const session = await db
     .selectFrom('trading_sessions')
     .select('first_seq')
-    .where('task_id', '=', task_id)
+    .where('task_id', '=', run_id)
     .executeTakeFirst();
-  return session === undefined ? 0 : session.first_seq - 1;
+  if (session === undefined) return 0;
+  if (hasEnded) await refuseArchived(db, bot_id, session.first_seq);
+  return session.first_seq - 1;
 }
 
 /** The account of a session after its events up to `seq`. */

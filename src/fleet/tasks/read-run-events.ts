@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 import { ServiceError } from '../../base/errors.ts';
+import { isSystemError } from '../../base/system-errors.ts';
 import { readNextArchived, type ArchivedPart } from '../../events/archive/archived-events.ts';
 import { readRows } from '../../events/read-events.ts';
 import type { BotEventsTable, Db } from '../../storage/tables.ts';
@@ -80,14 +81,15 @@ export function recordedEvents(
     const first = Math.max(after_seq, part.first_seq - 1);
     const until_seq = Math.min(part.last_seq, first + FILE_PAGE);
     try {
-      if (!verified.has(part.file)) await verifyFile(path, part);
+      const fault = verified.has(part.file) ? undefined : await findFileFault(path, part);
+      if (fault !== undefined) throw unreadable(part, FILE_FAULTS[fault]);
       verified.add(part.file);
       const events = await inTurn(() => readFileRange(path, { ...range, after_seq, until_seq }));
       return { events, until_seq, isLast: false };
     } catch (error) {
       // Verified again by the next call, since another file may be there by then.
       verified.delete(part.file);
-      throw error instanceof ServiceError ? error : unreadable(path, part, 'cannot be read', error);
+      throw error instanceof ServiceError ? error : unreadable(part, 'cannot be read', error);
     }
   };
 
@@ -119,21 +121,16 @@ async function readStored(
   }
 }
 
-async function verifyFile(path: string, part: ArchivedPart): Promise<void> {
-  const fault = await findFileFault(path, part);
-  if (fault !== undefined) throw unreadable(path, part, FILE_FAULTS[fault]);
-}
-
-/** @param fault predicate about the file */
-function unreadable(
-  path: string,
-  part: ArchivedPart,
-  fault: string,
-  cause?: unknown,
-): ServiceError {
-  const events = `events ${part.first_seq} to ${part.last_seq} of bot ${part.bot_id}`;
-  const why = cause instanceof Error ? `: ${cause.message}` : '';
-  return new ServiceError('storage_unavailable', `${path} with ${events} ${fault}${why}`, {
+/**
+ * Names the file without its directory, since clients get the message. The log also has the cause.
+ *
+ * @param fault predicate about the file
+ */
+function unreadable(part: ArchivedPart, fault: string, cause?: unknown): ServiceError {
+  const { file, first_seq, last_seq, bot_id } = part;
+  const events = `events ${first_seq} to ${last_seq} of bot ${bot_id}`;
+  const why = isSystemError(cause) ? `: ${cause.code}` : '';
+  return new ServiceError('storage_unavailable', `${file} with ${events} ${fault}${why}`, {
     reason: 'archive_unreadable',
     remedy:
       'Make the directory of archives available to this process (setting event_archive_dir), or copy the file from a backup. Sessions that resume wait until then.',
