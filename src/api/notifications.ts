@@ -79,7 +79,9 @@ export const listNotificationRules = defineRoute({
           channels: z.array(Channel),
           rules: z.array(Rule),
           pending: z.int().describe('Number of deliveries that are not sent yet.'),
-          failed: z.int().describe('Number of deliveries that failed within a day.'),
+          failed: z
+            .int()
+            .describe('Number of deliveries that failed within a day, without tests of channels.'),
         })
         .openapi('Notifications'),
     ),

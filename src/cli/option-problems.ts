@@ -12,12 +12,13 @@ export function nameOptions(error: Shown, options: Options = {}): Shown {
   const named = error.problems.map((problem) => ({ problem, option: optionOf(problem, options) }));
   const found = new Set(named.flatMap(({ option }) => option ?? []));
   const isComplete = named.every(({ option }) => option !== undefined) && found.size > 0;
+  const areMissing = named.every(({ problem }) => problem.code === 'missing_field');
   const { code, remedy } = error;
   return {
     code,
     remedy,
     message: isComplete
-      ? `${[...found].join(', ')} ${found.size === 1 ? 'is' : 'are'} invalid`
+      ? `${[...found].join(', ')} ${found.size === 1 ? 'is' : 'are'} ${areMissing ? 'missing' : 'invalid'}`
       : error.message,
     problems: named.map(({ problem, option }) =>
       option === undefined ? problem : { ...problem, pointer: option },

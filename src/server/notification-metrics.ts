@@ -13,7 +13,7 @@ export function createNotificationMetrics(
 ): CachedFigures {
   const notifications = new Gauge({
     name: 'service_local_notifications',
-    help: 'Notifications that are not sent yet, and those that failed within a day',
+    help: 'Notifications that are not sent yet, and those of rules that failed within a day',
     labelNames: ['status'],
     registers: [register],
   });

@@ -23,6 +23,7 @@ let database: TestDatabase;
 let storage: Storage;
 let servers: readonly ServerHere[];
 let receiver: HttpReceiver;
+let receiverStatus = 204;
 let authorization: string;
 
 beforeAll(async () => {
@@ -30,7 +31,7 @@ beforeAll(async () => {
   database = await newDatabase('postgres');
   storage = await openStorage(database.location);
   authorization = await addTrader(storage, Date.now(), 'admin');
-  receiver = await receiveHttp();
+  receiver = await receiveHttp((response) => void response.writeHead(receiverStatus).end());
   const file = join(directory, 'notifications.yaml');
   const channel = `{ type: webhook, url: '${receiver.url}', secret_env: OPS_SECRET, allow_private_address: true }`;
   const refused = `{ type: webhook, url: '${receiver.url}', secret_env: OPS_SECRET }`;
@@ -88,6 +89,14 @@ test('the commands list, test and remove', async () => {
     code: 0,
     stdout: 'Channel operations has accepted the test.\n',
   });
+  receiverStatus = 500;
+  expect(await run('notifications test operations')).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining('→ The receiver refused the test: look there') as string,
+  });
+  expect(
+    (await run('notifications add deep --condition drawdown --channel operations')).stderr,
+  ).toMatch(/^error invalid_request: --amount is missing\n/);
   const isPrivate = 'the address of 127.0.0.1 is private';
   expect(stdout).toContain(`channel refused (webhook): ${isPrivate}`);
   const refused = await run('notifications test refused --json');
@@ -100,11 +109,25 @@ test('the commands list, test and remove', async () => {
   const { checks } = JSON.parse(found) as { readonly checks: readonly CheckResult[] };
   expect(checks.find(({ code }) => code === 'notifications')).toMatchObject({
     status: 'warn',
-    summary: expect.stringMatching(
-      /^refused: the address of .+ is private; .+; 1 notification failed within a day$/,
-    ) as string,
+    // The failed test of the channel does not count.
+    summary: expect.stringMatching(/^refused: the address of .+ is private; [^;]+$/) as string,
+    evidence: { failed: 0 },
   });
   expect(await run('notifications remove halts')).toMatchObject({ code: 0 });
+  expect(await run('notifications add warned --condition halted --channel refused')).toMatchObject({
+    code: 0,
+    stderr: expect.stringMatching(
+      /^warning: the channel refused cannot send: the address of .+ is private;/,
+    ) as string,
+  });
+  await storage.write(
+    async (tx) =>
+      void (await tx.updateTable('notification_rules').set({ channel: 'gone' }).execute()),
+  );
+  expect((await run('notifications list')).stdout).toContain(
+    'channel gone: missing on this server, used by warned\n',
+  );
+  expect(await run('notifications remove warned')).toMatchObject({ code: 0 });
   expect((await run('notifications list')).stdout).toMatch(/^No entries\.\n/);
 });
 

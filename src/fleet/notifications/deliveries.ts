@@ -246,7 +246,7 @@ function parseDelivery({ notice, ...row }: NotificationDeliveriesTable): Deliver
 
 export interface DeliveryCounts {
   readonly pending: number;
-  /** Number of deliveries that failed within a day. */
+  /** Number of deliveries that failed within a day, without tests of channels. */
   readonly failed: number;
 }
 
@@ -267,6 +267,7 @@ export async function countDeliveries(db: Db, now: number): Promise<DeliveryCoun
         .select(of.fn.countAll<number>().as('count'))
         .where('status', '=', 'failed')
         .where('ended_at', '>', now - DAY)
+        .where('rule_id', 'is not', null)
         .$asScalar()
         .$notNull()
         .as('failed'),

@@ -158,5 +158,7 @@ function problemsOf(
   }
   const { unit, least, most } = rule;
   if (amount !== undefined && amount >= least && amount <= most) return [];
-  return [problem('/amount', `the condition ${condition} needs ${unit} from ${least} to ${most}`)];
+  const needs = `the condition ${condition} needs ${unit} from ${least} to ${most}`;
+  const code = amount === undefined ? 'missing_field' : 'invalid_value';
+  return [{ ...problem('/amount', needs), code }];
 }

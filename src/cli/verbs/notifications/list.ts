@@ -1,4 +1,4 @@
-import type { listNotificationRules } from '../../../api/notifications.ts';
+import type { listNotificationRules, Channel, Rule } from '../../../api/notifications.ts';
 import { RULE_COLUMNS } from '../../notifications.ts';
 import { defineServerVerb } from '../../server-verb.ts';
 import { showItems } from '../../show-items.ts';
@@ -6,7 +6,7 @@ import { showItems } from '../../show-items.ts';
 export const verb = defineServerVerb({
   summary: 'list the rules for notifications, and the channels of the server',
   description:
-    'Channels come from the file in the setting notifications_file of the server. A channel with a fault cannot send.',
+    'Channels come from the file in the setting notifications_file of the server. A channel with a fault, or one that the server does not have, cannot send.',
   examples: ['notifications list', 'notifications list --json | jq .channels'],
   async run(server) {
     const data = await server.call<typeof listNotificationRules>('get', '/notifications', {});
@@ -18,8 +18,24 @@ export const verb = defineServerVerb({
           const state = fault === null ? out.style.green('ready') : out.style.yellow(fault);
           out.line(`channel ${name} (${type}): ${state}`);
         }
+        for (const name of missingChannels(data)) {
+          const uses = data.rules
+            .filter(({ channel }) => channel === name)
+            .map((rule) => rule.name);
+          const state = out.style.yellow(`missing on this server, used by ${uses.join(', ')}`);
+          out.line(`channel ${name}: ${state}`);
+        }
         out.line(`${data.pending} to send, ${data.failed} failed within a day`);
       },
     };
   },
 });
+
+/** Names of channels that rules use and the server does not have. */
+function missingChannels(known: {
+  readonly rules: readonly Pick<Rule, 'channel'>[];
+  readonly channels: readonly Pick<Channel, 'name'>[];
+}): ReadonlySet<string> {
+  const names = new Set(known.channels.map(({ name }) => name));
+  return new Set(known.rules.map(({ channel }) => channel).filter((name) => !names.has(name)));
+}

@@ -1,10 +1,12 @@
 import type { testNotificationChannel } from '../../../api/notifications.ts';
 import { ServiceError } from '../../../base/errors.ts';
+import { REFUSED_WITH_STATUS } from '../../../base/notifications.ts';
 import { defineServerVerb } from '../../server-verb.ts';
 
 export const verb = defineServerVerb({
   summary: 'send a test to a channel',
-  description: 'Makes one attempt. Fails if the receiver does not accept it.',
+  description:
+    'Makes one attempt. Exits with 0 if the receiver accepts it, and with 1 if the test fails.',
   arguments: { channel: { description: 'name of the channel; see notifications list' } },
   examples: ['notifications test operations'],
   async run(server, { channel }) {
@@ -16,7 +18,9 @@ export const verb = defineServerVerb({
     const { status, error } = data;
     if (status !== 'sent') {
       throw new ServiceError('failure', `channel ${channel}: ${error ?? 'the test was not sent'}`, {
-        remedy: 'Correct the channel in the notifications_file of the server, and restart it.',
+        remedy: error?.startsWith(REFUSED_WITH_STATUS)
+          ? 'The receiver refused the test: look there for the reason. If its address is wrong, correct the channel in the notifications_file of the server, and restart it.'
+          : 'Correct the channel in the notifications_file of the server, and restart it.',
       });
     }
     return { data, show: (out) => out.line(`Channel ${channel} has accepted the test.`) };
