@@ -8,6 +8,7 @@ import { openClusters } from '../fleet/deployments/cluster-connections.ts';
 import type { ProductionService } from '../fleet/deployments/production-service.ts';
 import type { Storage } from '../storage/storage.ts';
 import { ShardRunner } from '../fleet/searches/shard-runner.ts';
+import { watchTasks } from '../fleet/tasks/task-notices.ts';
 import { startTaskRunner, type TaskRunner } from '../fleet/tasks/task-runner.ts';
 import type { TaskService } from '../fleet/tasks/tasks.ts';
 import { readExchanges } from '../trading/venues/exchanges-file.ts';
@@ -41,6 +42,12 @@ export function startWork(
     testBot: createTestBot(tasks),
     log,
   });
+  const stopWatching = watchTasks({
+    failed: ({ task_id, bot_id }, { code, message }) =>
+      log.warn(
+        `task ${task_id} of bot ${bot_id} failed: ${code}: ${message}; see \`service-local tasks get ${task_id}\``,
+      ),
+  });
   const shards = new ShardRunner(tasks, { workers: settings.workers, log });
   return {
     tasks: {
@@ -54,6 +61,7 @@ export function startWork(
     production,
     async stop() {
       await Promise.all([stop(), shards.stop()]);
+      stopWatching();
       await close();
     },
   };

@@ -9,6 +9,8 @@ import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import type { Task } from '../../src/api/tasks.ts';
 import type { Summary } from '../../src/backtest/summary.ts';
 import type { SweepDocument } from '../../src/backtest/search/sweep-document.ts';
+import { startBacktest } from '../../src/fleet/tasks/tasks.ts';
+import { strategyThat } from '../trading/sandbox/bundles.ts';
 import { newWorld, type World } from '../identity/people.ts';
 import { serve, type RunningServer, type ServerHere } from '../server/running.ts';
 import { documentOn, fillCatalogue } from '../fleet/tasks/market.ts';
@@ -103,6 +105,28 @@ test('a failed backtest reports the cause, and an invalid one is not started', a
   expect((await service('tasks', 'get', task_id)).stdout).toContain('invalid_data: ');
   expect(await service('tasks', 'result', task_id)).toMatchObject({ code: 6 });
   expect((await service('tasks', 'cancel', task_id)).stdout).toBe(`task ${task_id} is failed\n`);
+});
+
+test('a task that fails for good shows every problem, and the server logs it', async () => {
+  const customCode = { memoryMb: 256, timeoutMs: 10_000 };
+  const catalogueDir = join(directory, 'catalogue');
+  const { storage } = world.identity;
+  const other = { storage, clock: Date.now, customCode, catalogueDir };
+  await newBot('coded', 'SPX', '1d');
+  const strategy = { name: null, module: './own.ts', params: null };
+  const { task_id } = await startBacktest(other, 'operator', 'coded', {
+    patch: { spec: { strategy } },
+    files: { 'own.ts': strategyThat('') },
+  });
+  expect(await service('tasks', 'result', task_id, '--wait')).toMatchObject({ code: 3 });
+  expect((await service('tasks', 'get', task_id)).stdout).toMatch(
+    /\n\ninvalid_spec: the spec has a problem\n {2}\/spec\/strategy\/module module_not_hosted .* use a built-in strategy/,
+  );
+  expect(server.log()).toMatch(
+    new RegExp(
+      `warn: task ${task_id} of bot \\S+ failed: invalid_spec: the spec has a problem; see`,
+    ),
+  );
 });
 
 test.runIf(isAtLength)('Ctrl-C stops the waiting, which can be resumed later', async () => {

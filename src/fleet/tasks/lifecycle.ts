@@ -247,7 +247,10 @@ export async function endTask(
     .where('task_id', '=', task_id)
     .where('status', 'in', ['queued', 'running'])
     .executeTakeFirst();
-  if (numUpdatedRows > 0n) taskNotices.ended(task.kind, status);
+  if (numUpdatedRows > 0n) {
+    taskNotices.ended(task.kind, status);
+    if (status === 'failed') taskNotices.failed(task, outcome.error);
+  }
   if (status !== 'success') await dropFiles(tx, task_id);
   const summary = status === 'success' ? outcome.summary : undefined;
   await setDeployment(tx, deployment_id, {

@@ -1,3 +1,5 @@
+import { formatProblem } from '../../../base/format-problem.ts';
+import { errorFromProblem } from '../../../client/problem.ts';
 import { connect } from '../../connect.ts';
 import { showItems } from '../../show-items.ts';
 import { formatEndingHalt, findTask, TASK_ARGUMENT, TASK_COLUMNS } from '../../tasks.ts';
@@ -18,8 +20,10 @@ export const verb = defineVerb({
         if (halt !== null) out.line(formatEndingHalt(halt));
         if (task.error === null) return;
         out.line();
-        out.line(`${task.error.code}: ${task.error.detail}`);
-        if (task.error.remedy !== undefined) out.line(task.error.remedy);
+        const { code, message, problems, remedy } = errorFromProblem(task.error);
+        out.line(`${code}: ${message}`);
+        for (const problem of problems) out.line(`  ${formatProblem(problem)}`);
+        if (remedy !== undefined) out.line(remedy);
       },
     };
   },
