@@ -1,4 +1,4 @@
-import { TASK_STATUSES } from '../base/task-statuses.ts';
+import { LISTED_STATUSES, TASK_STATUSES } from '../base/task-statuses.ts';
 import { z } from '@hono/zod-openapi';
 import { analysis } from './analysis-fields.ts';
 import {
@@ -227,7 +227,10 @@ export type TaskOrder = (typeof TASK_ORDERS)[number];
 
 const taskFilter = {
   bot: id('sma-crossover').optional().describe('Id or slug of a bot.'),
-  status: TaskStatus.optional(),
+  status: z
+    .enum(LISTED_STATUSES)
+    .optional()
+    .describe('`halted` selects the canceled tasks that a halt ended.'),
   kind: z
     .string()
     .regex(

@@ -69,6 +69,8 @@ describe('a halt', () => {
     expect((await send('GET', '/tasks?status=canceled', 'read')).body).toMatchObject({
       items: [{ task_id: mine!.task_id, halted: true }],
     });
+    const ended = await send('GET', '/tasks?status=halted', 'read');
+    expect(ended.body).toMatchObject({ items: [{ task_id: mine!.task_id }] });
     expect(await send('GET', `${path}/result`, 'read')).toMatchObject({
       status: 409,
       body: {

@@ -1,4 +1,5 @@
 import { sql } from 'kysely';
+import type { ListedStatus } from '../../base/task-statuses.ts';
 import {
   readNumberedPage,
   readRowsPage,
@@ -12,7 +13,7 @@ import { TASK_FIELDS, type BotDeployment, type Task } from './tasks.ts';
 /** Times are milliseconds since the Unix epoch. */
 interface TaskFilter {
   readonly bot?: string | undefined;
-  readonly status?: Task['status'] | undefined;
+  readonly status?: ListedStatus | undefined;
   readonly kinds?: readonly Task['kind'][] | undefined;
   /** Queued at this time or later. */
   readonly since?: number | undefined;
@@ -41,7 +42,13 @@ export async function listTasks(
     .select(TASK_FIELDS.map((name) => `tasks.${name}` as const))
     .select('bot_deployments.result_summary');
   if (bot_id !== undefined) query = query.where('tasks.bot_id', '=', bot_id);
-  if (status !== undefined) query = query.where('tasks.status', '=', status);
+  if (status === 'halted') {
+    query = query
+      .where('tasks.status', '=', 'canceled')
+      .where('bot_deployments.deployment_id', 'in', (is) =>
+        is.selectFrom('halted_deployments').select('deployment_id'),
+      );
+  } else if (status !== undefined) query = query.where('tasks.status', '=', status);
   if (kinds !== undefined) query = query.where('tasks.kind', 'in', kinds);
   if (since !== undefined) query = query.where('tasks.created_at', '>=', since);
   if (until !== undefined) query = query.where('tasks.created_at', '<', until);

@@ -1,5 +1,5 @@
 /** The table of tasks, for all bots or one bot: filter, sort, selection of runs to compare. */
-import { TASK_STATUSES } from '../../base/task-statuses.ts';
+import { LISTED_STATUSES, type ListedStatus } from '../../base/task-statuses.ts';
 import { html } from 'hono/html';
 import {
   TASK_KINDS,
@@ -78,7 +78,7 @@ export async function runList(visit: Visit, { path, bot, none }: RunList): Promi
 interface Query {
   readonly bot: string | undefined;
   readonly kind: Task['kind'] | undefined;
-  readonly status: Task['status'] | undefined;
+  readonly status: ListedStatus | undefined;
   /** First and last day, such as `2026-01-31`. */
   readonly since: string | undefined;
   readonly until: string | undefined;
@@ -91,7 +91,7 @@ function readQuery({ query }: Visit): Query {
   return {
     bot: query('bot'),
     kind: one(TASK_KINDS, 'kind'),
-    status: one(TASK_STATUSES, 'status'),
+    status: one(LISTED_STATUSES, 'status'),
     since: dayOf(query('since')),
     until: dayOf(query('until')),
     sort: one(TASK_ORDERS, 'sort'),
@@ -118,7 +118,7 @@ function filterForm(
 ): Html {
   return html`<form method="get" action="${path}" class="filter" role="search">
     ${hasBots && field('Bot', 'bot', { type: 'search', value: bot ?? '', maxlength: 128, placeholder: 'slug or id', autocapitalize: 'none' })}
-    ${select('Kind', 'kind', TASK_KINDS, kind)} ${select('Status', 'status', TASK_STATUSES, of)}
+    ${select('Kind', 'kind', TASK_KINDS, kind)} ${select('Status', 'status', LISTED_STATUSES, of)}
     ${field('From', 'since', { type: 'date', value: since ?? '' })}
     ${field('To', 'until', { type: 'date', value: until ?? '' })}
     ${sort && html`<input type="hidden" name="sort" value="${sort}" />`}

@@ -68,6 +68,38 @@ describe.each(DATABASES)('a list of tasks on %s', (kind) => {
       }
     }));
 
+  it('selects the canceled tasks that a halt ended', () =>
+    withRuns(kind, async (storage, ids) => {
+      const [halted, canceled] = ids as [string, string];
+      const halt = {
+        scope: 'all',
+        bot_id: null,
+        requested_by: 'operator',
+        requested_at: 1,
+      } as const;
+      await storage.write(async (tx) => {
+        const ended = await tx
+          .updateTable('tasks')
+          .set({ status: 'canceled', worker_id: null, ended_at: 2 })
+          .where('task_id', 'in', [canceled, halted])
+          .returning(['task_id', 'deployment_id'])
+          .execute();
+        const { deployment_id } = ended.find(({ task_id }) => task_id === halted)!;
+        const halt_id = 'it';
+        await tx
+          .insertInto('halts')
+          .values({ halt_id, reason: 'a test', ...halt })
+          .execute();
+        await tx
+          .insertInto('halted_deployments')
+          .values({ halt_id, deployment_id, orders: null, first_seq: 1, last_seq: 2 })
+          .execute();
+      });
+      const request = { limit: 10, sort: 'newest' } as const;
+      const { items } = await listTasks(storage, { status: 'halted' }, request);
+      expect(items.map(({ task_id }) => task_id)).toEqual([halted]);
+    }));
+
   it('rejects the cursor of a list in another order', () =>
     withRuns(kind, async (storage) => {
       const { next_cursor } = await listTasks(storage, {}, { limit: 2, sort: 'sharpe' });
