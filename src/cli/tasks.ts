@@ -33,7 +33,8 @@ export const TASK_ORDERS = [
 export const TASK_COLUMNS: Columns<Omit<ListedTask, 'result_summary'>> = {
   task: ({ task_id }) => task_id,
   kind: ({ kind }) => kind,
-  bot: ({ bot_id, bot_slug, version }) => `${bot_slug ?? bot_id} v${version}`,
+  bot: ({ bot_id, bot_slug, version, input: { bundle_hash } }) =>
+    `${bot_slug ?? bot_id} v${version}${bundle_hash === undefined ? '' : ', unsaved code'}`,
   status: ({ status, halted }) => (halted ? 'halted' : status),
   progress: ({ progress: { done, total } }) =>
     total === null ? '' : `${Math.floor((100 * done) / total)} %`,

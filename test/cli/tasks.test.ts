@@ -120,7 +120,7 @@ test('a task that fails for good shows every problem, and the server logs it', a
   });
   expect(await service('tasks', 'result', task_id, '--wait')).toMatchObject({ code: 3 });
   expect((await service('tasks', 'get', task_id)).stdout).toMatch(
-    /\n\ninvalid_spec: the spec has a problem\n {2}\/spec\/strategy\/module module_not_hosted .* use a built-in strategy/,
+    / coded v1, unsaved code .*\n\ninvalid_spec: the spec has a problem\n {2}\/spec\/strategy\/module module_not_hosted .* use a built-in strategy/,
   );
   expect(server.log()).toMatch(
     new RegExp(
