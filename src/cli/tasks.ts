@@ -36,8 +36,8 @@ export const TASK_COLUMNS: Columns<Omit<ListedTask, 'result_summary'>> = {
   bot: ({ bot_id, bot_slug, version, input: { bundle_hash } }) =>
     `${bot_slug ?? bot_id} v${version}${bundle_hash === undefined ? '' : ', unsaved code'}`,
   status: ({ status, halted }) => (halted ? 'halted' : status),
-  progress: ({ progress: { done, total } }) =>
-    total === null ? '' : `${Math.floor((100 * done) / total)} %`,
+  progress: ({ ended_at, progress: { done, total } }) =>
+    ended_at !== null || total === null ? '' : `${Math.floor((100 * done) / total)} %`,
   created: ({ created_at }) => created_at,
   ended: ({ ended_at }) => ended_at ?? '',
 };
