@@ -269,4 +269,8 @@ test('prints how to enroll a machine that is not a device', async () => {
     `this machine is not enrolled: ${join(home, 'device.key')} does not exist`,
   );
   expect(stderr).toContain('service-local license enroll');
+  // No lease works either, which has the exit code of license status.
+  const renewed = await license('renew', '--now');
+  expect(renewed.code).toBe(4);
+  expect(renewed.stderr).toMatch(/^error license_invalid: this machine is not enrolled: /);
 });

@@ -173,7 +173,7 @@ test.runIf(isAtLength)(
   async () => {
     const osaka = on('osaka');
     const early = await osaka('renew');
-    expect(early).toMatchObject({ code: 3, stdout: '' });
+    expect(early).toMatchObject({ code: 4, stdout: '' });
     expect(early.stderr).toMatch(/this machine is not enrolled: .*\n→ Enroll this machine with/);
     const code = await identity('devices', 'enroll-code', '--deployment', 'osaka');
     await osaka('enroll', '--code', code.stdout.trim());

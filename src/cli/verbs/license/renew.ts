@@ -17,7 +17,7 @@ import { defineVerb } from '../../verb.ts';
 export const verb = defineVerb({
   summary: 'renew the lease if it is due',
   description:
-    'Requests the next lease of this machine from the server if renewal is due; the daemon does this automatically. A failure leaves the current lease unchanged. Also exits with 0 if renewal is not due and the current lease is valid.',
+    'Requests the next lease of this machine from the server if renewal is due; the daemon does this automatically. A failure leaves the current lease unchanged. Also exits with 0 if renewal is not due and the current lease is valid, and with 4 if this machine is not enrolled and no lease works.',
   options: {
     now: { description: 'renew now, even if the lease is not due or a retry is pending' },
     keyset: {
@@ -87,9 +87,14 @@ export const verb = defineVerb({
   },
 });
 
+/** Has the exit code of `license status` if no lease works. */
 function notEnrolled(view: LicenseView): ServiceError {
+  const { code = 'file_not_found', reason } = findLicenseFailure(view) ?? {};
   const message = `this machine is not enrolled: ${view.files.key} does not exist`;
-  return new ServiceError('file_not_found', message, { remedy: suggestRemedy(view) });
+  return new ServiceError(code, message, {
+    ...(reason !== undefined && { reason }),
+    remedy: suggestRemedy(view),
+  });
 }
 
 function failureOf(outcome: Outcome, now: boolean): ServiceError | undefined {
