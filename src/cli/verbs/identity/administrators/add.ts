@@ -10,7 +10,7 @@ import { defineVerb, type Answer } from '../../../verb.ts';
 
 export const verb = defineVerb({
   summary: "add an administrator; run on the server's machine",
-  description: `Writes to the database in SERVICE_LOCAL_HOME or DATABASE_URL, so run it on the server's machine. Asks twice for a password and shows a QR code for an authenticator app. Stores the administrator only after you enter a code of the app.\n\n${SCOPES_HELP}`,
+  description: `Writes to the database in SERVICE_LOCAL_HOME or DATABASE_URL, so run it on the server's machine. Asks twice for a password, shows a QR code for an authenticator app, and stores the administrator after you enter a code of the app. With --password-stdin, stores the administrator without asking, and prints the key for the app.\n\n${SCOPES_HELP}`,
   arguments: { name: { description: 'login name, such as ada or ada@example.org' } },
   options: {
     passwordStdin: PASSWORD_STDIN_OPTION,
