@@ -47,6 +47,9 @@ export function bundleFaults(files: Bundle): string[] {
 const OUTSIDE = /^(?:[/\\~]|[A-Za-z]:|\.\.(?:\/|$))/;
 
 function pathFault(name: string): string {
+  if (name.startsWith('./') && PATH.test(entryOf(name))) {
+    return `${JSON.stringify(name)} begins with ./; drop it, and send the file as ${JSON.stringify(entryOf(name))}`;
+  }
   return OUTSIDE.test(name)
     ? `${JSON.stringify(name)} is not below the directory of the bot file; move the file there and use its path relative to the bot file, such as ./models/rise.onnx`
     : `${JSON.stringify(name)} is not an accepted path: use a .ts, .mts, .js, .mjs, .json or .onnx file, only letters, digits, dots, _ and - in names, and at most 200 characters`;
@@ -104,7 +107,7 @@ export function versionHash(spec: string, bundle: string | null): string {
 export const CODE_IS_OFF: Pick<Problem, 'code' | 'message'> = {
   code: 'module_not_hosted',
   message:
-    'this server does not run custom code, because its setting custom_code is off; use a built-in strategy, or run the bot on your own machine',
+    'this server does not run custom code, because its setting custom_code is off; start the server with --custom-code true, use a built-in strategy, or run the bot on your own machine',
 };
 
 function sha256(content: string | Uint8Array): string {

@@ -216,7 +216,8 @@ function codeProblems(
   }
   if (!allowsCode) return [document.problem(at, CODE_IS_OFF)];
   if (code === undefined) return [problem('must be sent with the spec, in files')];
-  return Object.hasOwn(code, entryOf(module))
+  // A path such as `./own.ts` has a fault of its own.
+  return Object.keys(code).some((path) => entryOf(path) === entryOf(module))
     ? []
     : [problem('is not among the files that were sent')];
 }

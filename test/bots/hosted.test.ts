@@ -6,9 +6,9 @@ import { ServiceError } from '../../src/base/errors.ts';
 
 const GOOD = exampleDocument('sma', 20);
 
-function refusal(sent: SentSpec): ServiceError {
+function refusal(sent: SentSpec, allowsCode = false): ServiceError {
   try {
-    readHostedSpec(sent);
+    readHostedSpec(sent, allowsCode);
   } catch (error) {
     if (error instanceof ServiceError) return error;
     throw error;
@@ -114,6 +114,12 @@ test('files outside the directory of the spec are rejected', () => {
     const message = expect.stringMatching(/is not below the directory of the bot file; .*relative/);
     expect(sent(name)).toContainEqual(expect.objectContaining({ message }));
   }
+  const dotted = './own.ts';
+  const own = { ...GOOD, spec: { ...(GOOD['spec'] as object), strategy: { module: dotted } } };
+  const { problems } = refusal({ document: own, files: { [dotted]: '' } }, true);
+  expect(problems.map(({ message }) => message).filter((text) => text.includes('own.ts'))).toEqual([
+    '"./own.ts" begins with ./; drop it, and send the file as "own.ts"',
+  ]);
   const message = expect.stringContaining('is not an accepted path: use a .ts, .mts');
   expect(sent('rise.bin')).toContainEqual(expect.objectContaining({ message }));
 });

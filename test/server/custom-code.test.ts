@@ -59,6 +59,10 @@ test('a server rejects custom code by default, and says how to allow it', async 
 test.runIf(isAtLength)('faults in custom code are reported when it is sent', async () => {
   for (const [files, told] of [
     [{ 'own.ts': strategyThat('') }, /is not among the files that were sent/],
+    [
+      { [OWN]: 'const x = 1;\nconst y: number = ;' },
+      /own\.ts:2: SyntaxError: [^;]*; Correct the file/,
+    ],
     [{ [OWN]: strategyThat(''), '../x.ts': '' }, /is not below the directory/],
     [{ [OWN]: strategyThat(''), 'a.ts': '/'.repeat(97 * 1024) }, /at most 98304 are allowed/],
     [{ [OWN]: strategyThat('', WAIT) }, /did not load within/],

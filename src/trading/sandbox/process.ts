@@ -181,11 +181,23 @@ function failureOf(error: unknown): Failure {
     return { code, message: message.slice(0, 4000), remedy } as Failure;
   }
   const what = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
+  if (error instanceof SyntaxError) {
+    return {
+      code: 'invalid_strategy',
+      message: `${placeOf(error) ?? entry}: ${what}`.slice(0, 4000),
+      remedy: 'Correct the file. Types must be erasable: no enum, no namespace.',
+    };
+  }
   return {
     code: 'invalid_strategy',
     message: `${entry}: threw while it was loading: ${what}`.slice(0, 4000),
     remedy: 'Move the work into create() or onBar(), and fix this error.',
   };
+}
+
+/** `file:line` of an error in a file of the bundle; undefined if V8 does not state it. */
+function placeOf({ stack }: Error): string | undefined {
+  return /file:\/\/\/strategy\/([^\s:]+:\d+)/.exec(stack ?? '')?.[1];
 }
 
 function loadReply(): Uint8Array {
