@@ -52,7 +52,7 @@ const locked = {
     .boolean()
     .optional()
     .describe(
-      'Fail with `lock_drift` if data, engine, strategy or seed differ from the first successful backtest of this version with these values.',
+      'Fail with `lock_drift` if data, engine, strategy or seed differ from the first successful backtest of this version with these values. Unsaved `files` are compared with those of the version.',
     ),
 };
 

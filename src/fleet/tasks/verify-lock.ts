@@ -22,7 +22,7 @@ const PAGE = 1000;
 
 /**
  * Finds the lock of the first successful backtest of a version with these changes, so that no later
- * backtest changes the reference.
+ * backtest changes the reference. Only backtests of the saved files count, also for unsaved ones.
  */
 export async function findFirstLock(
   db: Db,
@@ -74,7 +74,7 @@ function sameChanges(changes: LockedChanges): (other: LockedChanges) => boolean 
     ...files
   }: LockedChanges) =>
     canonicalize([from ?? null, to ?? null, params, patch, open_holdout, files.bundle_hash ?? ''])!;
-  const text = textOf(changes);
+  const text = textOf({ ...changes, bundle_hash: undefined });
   return (other) => textOf(other) === text;
 }
 
@@ -82,10 +82,11 @@ export function refuseUnlocked(kept: KeptLock | undefined): asserts kept is Kept
   if (kept !== undefined) return;
   throw new ServiceError(
     'conflict',
-    'no backtest of this version with these values has succeeded, so there is no lock to verify',
+    'no backtest of this version with these values and its saved files has succeeded, so there is no lock to verify',
     {
       reason: 'not_locked',
-      remedy: 'Run the backtest once without --verify-lock, which records its lock.',
+      remedy:
+        'Run the backtest once without --verify-lock (`verify_lock` in the request) and without unsaved files, which records its lock.',
     },
   );
 }
@@ -98,7 +99,8 @@ export function refuseDrift({ task_id, lock }: KeptLock, now: Lock): void {
     'lock_drift',
     `the backtest differs from the lock of task ${task_id}: ${drift.join('; ')}`,
     {
-      remedy: 'Undo the change, or run the backtest without --verify-lock and compare the results.',
+      remedy:
+        'Undo the change, or run the backtest without --verify-lock (`verify_lock` in the request) and compare the results.',
     },
   );
 }
