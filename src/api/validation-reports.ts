@@ -256,6 +256,9 @@ const Reports = z
         signed_with_open: z
           .array(z.string())
           .describe('Open points of a signed report; empty for a report that is not signed.'),
+        attested: z
+          .array(z.enum(ATTESTING_ROLES))
+          .describe('Roles in which a person has attested this version.'),
         hash: sha256,
         content_hash: sha256,
         frozen_at: time,

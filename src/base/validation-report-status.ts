@@ -1,3 +1,5 @@
+import { ATTESTING_ROLES } from './validation-report-fields.ts';
+
 /** The part of a validation report that shows what is still open. */
 interface Assessed {
   readonly status: string;
@@ -22,7 +24,14 @@ export function listOpenItems({ period, generated_by, summary, articles }: Asses
   ];
 }
 
-/** Shows the status, of a signed report always with its open items. */
-export function describeReportStatus(status: string, open: readonly string[]): string {
+/** Shows the status, of a signed report always with its open items, else with its attestations. */
+export function describeReportStatus(
+  status: string,
+  open: readonly string[],
+  attested: readonly string[] = [],
+): string {
+  if (status === 'frozen' && attested.length > 0) {
+    return `frozen, attested in ${attested.length} of ${ATTESTING_ROLES.length} roles`;
+  }
   return status === 'signed' && open.length > 0 ? `signed with ${open.join(', ')}` : status;
 }

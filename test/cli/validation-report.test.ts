@@ -102,7 +102,13 @@ test('freezes a report with answers, and attests it with a second factor per rol
   expect(attestations.risk_management_9_2).toMatchObject({ administrator_id: person.id });
   const list = await report('list', 'sma', '--json');
   expect((JSON.parse(list.stdout) as { versions: unknown[] }).versions).toMatchObject([
-    { version: 2, status: 'frozen' },
-    { version: 1, status: 'frozen' },
+    { version: 2, status: 'frozen', attested: ['risk_management_9_2'] },
+    { version: 1, status: 'frozen', attested: [] },
   ]);
+  expect((await report('list', 'sma')).stdout).toMatch(/^2 .* frozen, attested in 1 of 4 roles /m);
+  const anew = await report('freeze', 'sma', '--supersedes', '2');
+  expect(anew).toMatchObject({
+    code: 0,
+    stderr: 'note: not kept in the new version: 1 attestation of version 2\n',
+  });
 });

@@ -1,5 +1,6 @@
 import canonicalize from 'canonicalize';
 import { ServiceError } from '../../base/errors.ts';
+import { ATTESTING_ROLES } from '../../base/validation-report-fields.ts';
 import { listOpenItems } from '../../base/validation-report-status.ts';
 import { getBotId } from '../../fleet/registry/bots.ts';
 import { appendAudit } from '../../identity/audit.ts';
@@ -126,8 +127,10 @@ export async function listFrozenVersions(db: Db, ref: string) {
   const rows = await selectVersions(db, await getBotId(db, ref)).execute();
   return rows.map(({ bot_id: _bot, document, ...row }) => {
     const report = JSON.parse(document) as Report;
-    const { status } = report;
-    return { ...row, status, signed_with_open: status === 'signed' ? listOpenItems(report) : [] };
+    const { status, attestations } = report;
+    const attested = ATTESTING_ROLES.filter((role) => attestations[role] !== null);
+    const signed_with_open = status === 'signed' ? listOpenItems(report) : [];
+    return { ...row, status, signed_with_open, attested };
   });
 }
 

@@ -83,7 +83,10 @@ function reportsSection({ slug }: BotDetail, reports: ValidationReports['version
             >`,
         },
         { title: 'Year', cell: ({ year }) => year },
-        { title: 'Status', cell: (one) => describeReportStatus(one.status, one.signed_with_open) },
+        {
+          title: 'Status',
+          cell: (one) => describeReportStatus(one.status, one.signed_with_open, one.attested),
+        },
         { title: 'Frozen', cell: ({ frozen_at }) => time(frozen_at) },
         { title: 'Hash', cell: ({ hash }) => html`<code>${hash.slice(0, 16)}…</code>` },
       ],

@@ -111,7 +111,7 @@ function standing(
   const status =
     newest === undefined
       ? 'Draft, not frozen'
-      : `Version ${newest.version}: ${describeReportStatus(newest.status, newest.signed_with_open)}${isFrozen ? '' : '; the draft differs'}`;
+      : `Version ${newest.version}: ${describeReportStatus(newest.status, newest.signed_with_open, newest.attested)}${isFrozen ? '' : '; the draft differs'}`;
   return html`${figures(
     ['Assessed', `${assessed} of ${articles.length}`],
     ['Compliant', count('compliant')],

@@ -22,7 +22,7 @@ export const verb = defineServerVerb({
     const columns = {
       version: (one: Listed) => String(one.version),
       year: (one: Listed) => String(one.year),
-      status: (one: Listed) => describeReportStatus(one.status, one.signed_with_open),
+      status: (one: Listed) => describeReportStatus(one.status, one.signed_with_open, one.attested),
       frozen: (one: Listed) => one.frozen_at,
       'content hash': (one: Listed) => one.content_hash,
     };
