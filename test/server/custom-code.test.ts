@@ -78,25 +78,12 @@ test.runIf(isAtLength)('faults in custom code are reported when it is sent', asy
   });
 });
 
-/** Lets all backtests succeed without running them. */
-async function endBacktests(): Promise<void> {
-  const ended = { status: 'success', ended_at: server.now, result: '{"lock":{}}' } as const;
-  await server.services.tasks.storage.write(
-    async (tx) =>
-      void (await tx.updateTable('tasks').set(ended).where('kind', '=', 'backtest').execute()),
-  );
-}
-
 test('a backtest accepts unsaved code from callers who may save it, and checks it', async () => {
   await fillCatalogue(server.services.tasks.catalogueDir, 1);
   const path = '/bots/own/backtest';
   expect(await create({ [OWN]: strategyThat('') })).toMatchObject({ status: 201 });
-  const start = async (
-    files: object | undefined,
-    authorization = headers['authorization']!,
-    more = {},
-  ) => {
-    const body = JSON.stringify({ files, ...more });
+  const start = async (files: object, authorization = headers['authorization']!) => {
+    const body = JSON.stringify({ files });
     const method = 'POST';
     const answer = await app.request(path, {
       method,
@@ -112,15 +99,6 @@ test('a backtest accepts unsaved code from callers who may save it, and checks i
   expect(task.body).toMatchObject({ version: 1, input: { bundle_hash: bundleHash(files) } });
   const bot = await server.send('GET', '/bots/own', { headers });
   expect(bot.body).toMatchObject({ current_version: 1 });
-
-  // The reference is a backtest of the saved files, also for other files.
-  const locked = { verify_lock: true };
-  await endBacktests();
-  const unlocked = { status: 409, body: { reason: 'not_locked' } };
-  expect(await start(files, undefined, locked)).toMatchObject(unlocked);
-  expect(await start(undefined)).toMatchObject({ status: 202 });
-  await endBacktests();
-  expect(await start(files, undefined, locked)).toMatchObject({ status: 202 });
 
   expect(await start(files, await server.bearer('read'))).toMatchObject({ status: 403 });
   const pointer = '/spec/strategy/module';

@@ -2,16 +2,23 @@ import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { exampleDocument } from '../../src/api/bots.ts';
 import type { Task } from '../../src/api/tasks.ts';
 import { startTaskRunner, type TaskRunner } from '../../src/fleet/tasks/task-runner.ts';
+import { createApp } from '../../src/server/app.ts';
+import type { App } from '../../src/server/services.ts';
 import { fillCatalogue, replaceDays } from '../fleet/tasks/market.ts';
+import { strategyThat } from '../trading/sandbox/bundles.ts';
 import { newTestApp, type Answer, type TestApp } from './in-process.ts';
 
 let server: TestApp;
+let app: App;
 let runner: TaskRunner;
 let authorization: string;
 
 beforeAll(async () => {
   server = await newTestApp();
-  const { tasks, log } = server.services;
+  const { log } = server.services;
+  const customCode = { memoryMb: 256, timeoutMs: 5000 };
+  const tasks = { ...server.services.tasks, customCode };
+  app = createApp({ ...server.services, tasks });
   authorization = await server.bearer('read', 'write');
   await fillCatalogue(tasks.catalogueDir, 1);
   await send('POST', '/bots', { document: exampleDocument('sma', 10) });
@@ -23,13 +30,18 @@ afterAll(async () => {
   await server.close();
 });
 
-const send = (method: string, path: string, body?: unknown): Promise<Answer> =>
-  server.send(method, path, { headers: { authorization }, body });
+async function send(method: string, path: string, sent?: unknown): Promise<Answer> {
+  const headers = { authorization, 'content-type': 'application/json' };
+  const body = sent === undefined ? null : JSON.stringify(sent);
+  const answer = await app.request(path, { method, headers, body });
+  return { status: answer.status, headers: answer.headers, body: await answer.json() };
+}
 
-const start = (body: object): Promise<Answer> => send('POST', '/bots/sma/backtest', body);
+const start = (body: object, bot = 'sma'): Promise<Answer> =>
+  send('POST', `/bots/${bot}/backtest`, body);
 
-async function backtest(body: object): Promise<Task> {
-  const { task_id } = (await start(body)).body as Task;
+async function backtest(body: object, bot?: string): Promise<Task> {
+  const { task_id } = (await start(body, bot)).body as Task;
   runner.wake();
   return vi.waitFor(
     async () => {
@@ -70,6 +82,23 @@ describe('a backtest with verify_lock', () => {
     await backtest({});
     expect(await start({ verify_lock: true, params: {} })).toMatchObject({ status: 202 });
     expect(await start({ verify_lock: true, to: '2000-06-30' })).toMatchObject(unlocked);
+  });
+
+  it('fails for unsaved code, which it compares with the code of the version', async () => {
+    const document = exampleDocument('own', 10);
+    const strategy = { module: './own.ts' };
+    const own = { ...document, spec: { ...(document['spec'] as object), strategy } };
+    const files = { 'own.ts': strategyThat('broker.target(instruments[0], 1);') };
+    expect(await send('POST', '/bots', { document: own, files })).toMatchObject({ status: 201 });
+    const { task_id } = await backtest({}, 'own');
+    const changed = { 'own.ts': strategyThat('broker.target(instruments[0], 0.5);') };
+    expect(await backtest({ files: changed, verify_lock: true }, 'own')).toMatchObject({
+      status: 'failed',
+      error: {
+        code: 'lock_drift',
+        detail: `the backtest differs from the lock of task ${task_id}: strategy file own.ts: changed`,
+      },
+    });
   });
 
   it('reports errors in its body', async () => {

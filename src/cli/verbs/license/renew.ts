@@ -87,7 +87,7 @@ export const verb = defineVerb({
   },
 });
 
-/** Has the exit code of `license status` if no lease works. */
+/** Returns an error with the exit code of `license status` if no lease works. */
 function notEnrolled(view: LicenseView): ServiceError {
   const { code = 'file_not_found', reason } = findLicenseFailure(view) ?? {};
   const message = `this machine is not enrolled: ${view.files.key} does not exist`;
