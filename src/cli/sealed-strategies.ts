@@ -68,9 +68,10 @@ async function open(
 async function executeSealed(
   options: SandboxOptions,
   setup: Parameters<Execute>[0],
-  { timeoutMs, signal, onProgress }: Parameters<Execute>[1],
+  { onProgress, ...how }: Parameters<Execute>[1],
 ): ReturnType<Execute> {
   const { instruments, params, config, signals, keepsLog } = setup;
+  const { signal } = how;
   const sandbox = await openSandbox({ ...options, params, config, signals, keepsLog, signal });
   try {
     const fault = sandbox.strategy.check?.(params);
@@ -78,7 +79,7 @@ async function executeSealed(
     const total = Math.max(...instruments.map(({ bars }) => bars.length));
     const hosted = { needsSteps: true, take: sandbox.take, warmUp: sandbox.warmUp };
     await takeAllSteps(hosted, instruments, (done) => onProgress?.(Math.min(done, total), total));
-    return await execute({ ...setup, strategy: sandbox.strategy }, { timeoutMs, signal });
+    return await execute({ ...setup, strategy: sandbox.strategy }, how);
   } finally {
     await sandbox.close();
   }
