@@ -327,18 +327,22 @@ describe('a bot with a history', () => {
   });
 });
 
-test('prints the lines that strategies logged, each with the time of its bar', async () => {
+test('prints the lines that strategies logged, each with the time of its bar, by session', async () => {
   const { id } = await newBot('logged');
   expect(await bots(['log', 'logged'])).toMatchObject({
     stdout: '',
     stderr: 'No logged lines were found.\n',
   });
   const time = '2026-01-02T00:00:00Z';
-  const event = { kind: 'strategy.log', version: 1, occurred_at: Date.parse(time) };
-  await world.identity.storage.write((tx) =>
-    appendEvents(tx, id, world.now, [{ ...event, payload: { lines: ['one', 'two'] } }]),
+  const eventOf = (run_id: string, ...lines: string[]) => ({
+    ...{ kind: 'strategy.log', version: 1, occurred_at: Date.parse(time) },
+    ...{ run_id, payload: { lines } },
+  });
+  const events = [eventOf('a', 'one', 'two'), eventOf('a', 'three'), eventOf('b', 'four')];
+  await world.identity.storage.write((tx) => appendEvents(tx, id, world.now, events));
+  expect(await print('log', 'logged')).toBe(
+    `session a, version 1\n${time} one\n${time} two\n${time} three\n\nsession b, version 1\n${time} four\n`,
   );
-  expect(await print('log', 'logged')).toBe(`${time} one\n${time} two\n`);
 });
 
 test.runIf(isAtLength)(

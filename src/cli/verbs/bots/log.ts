@@ -6,7 +6,7 @@ import { defineServerVerb } from '../../server-verb.ts';
 
 export const verb = defineServerVerb({
   summary: 'show the lines that the strategy of a session logged',
-  description: `Shows the lines of the last ${LAST_EVENTS} bars at which the strategy logged, or all lines after --after-seq. Oldest lines come first, each with the time of its bar. With --follow, continues with new lines until Ctrl-C; with --follow --json, prints one JSON object per bar. The log of a backtest is the result file log.txt.`,
+  description: `Shows the lines of the last ${LAST_EVENTS} bars at which the strategy logged, or all lines after --after-seq. Oldest lines come first, each with the time of its bar, below the task and version of its session. With --follow, continues with new lines until Ctrl-C; with --follow --json, prints one JSON object per bar. The log of a backtest is the result file log.txt.`,
   arguments: { bot: BOT_ARGUMENT },
   options: {
     afterSeq: {
@@ -22,6 +22,7 @@ export const verb = defineServerVerb({
     const wanted = { kind: 'strategy.log', run_id };
     const first = afterSeq ?? (await findStart(server, context, bot_ref, wanted));
     const query = { ...wanted, after_seq: first };
+    const linesOf = sessionLines();
     if (follow) return followAnswer(server, context, bot_ref, query, linesOf);
     const events = await Array.fromAsync(readEvents(server, bot_ref, query));
     if (events.length === 0) context.message('No logged lines were found.');
@@ -34,7 +35,17 @@ export const verb = defineServerVerb({
   },
 });
 
-function linesOf({ occurred_at, payload }: BotEvent): string[] {
-  const { lines } = payload as { readonly lines: readonly string[] };
-  return lines.map((line) => `${occurred_at} ${line}`);
+/** Returns a function that formats events in order, with a heading wherever another session begins. */
+function sessionLines(): (event: BotEvent) => string[] {
+  let last: string | null | undefined;
+  return ({ run_id, version, occurred_at, payload }) => {
+    const { lines } = payload as { readonly lines: readonly string[] };
+    const gap = last === undefined ? [] : [''];
+    const isSame = run_id === last;
+    last = run_id;
+    return [
+      ...(isSame ? [] : [...gap, `session ${run_id}, version ${version}`]),
+      ...lines.map((line) => `${occurred_at} ${line}`),
+    ];
+  };
 }
