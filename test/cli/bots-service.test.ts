@@ -333,6 +333,9 @@ test('prints the lines that strategies logged, each with the time of its bar, by
     stdout: '',
     stderr: 'No logged lines were found.\n',
   });
+  const unknown = await bots(['log', 'logged', '--run', 'nope']);
+  expect(unknown).toMatchObject({ code: 1, stdout: '' });
+  expect(unknown.stderr).toMatch(/^error not_found: there is no task "nope"\n/);
   const time = '2026-01-02T00:00:00Z';
   const eventOf = (run_id: string, ...lines: string[]) => ({
     ...{ kind: 'strategy.log', version: 1, occurred_at: Date.parse(time) },

@@ -89,6 +89,11 @@ test('a backtest on the server has the same result as on this machine', async ()
   expect((await service('tasks', 'list', '--bot', 'days')).stdout).toMatch(
     / days v1 +success +\d{4}-/,
   );
+  const log = await service('bots', 'log', 'days', '--run', task_id);
+  expect(log).toMatchObject({ code: 1, stdout: '' });
+  expect(log.stderr).toContain(
+    `→ Its lines are in log.txt, which \`service-local tasks result ${task_id} --out`,
+  );
   const run = ['bots', 'events', 'days', '--run', task_id, '--kind', 'run.ended'];
   expect(await json<{ events: object[] }>(...run)).toMatchObject({ events: [{ run_id: task_id }] });
 });

@@ -1,7 +1,10 @@
 import type { BotEvent } from '../../../api/bot-state.ts';
+import { ServiceError } from '../../../base/errors.ts';
+import type { Client } from '../../../client/client.ts';
 import { findStart, followAnswer, LAST_EVENTS, readEvents } from '../../bot-events.ts';
-import { BOT_ARGUMENT } from '../../bots.ts';
+import { BOT_ARGUMENT, findBot } from '../../bots.ts';
 import { parseCount } from '../../parse-count.ts';
+import { findTask } from '../../tasks.ts';
 import { defineServerVerb } from '../../server-verb.ts';
 
 export const verb = defineServerVerb({
@@ -14,11 +17,12 @@ export const verb = defineServerVerb({
       description: 'show all lines of the events after this sequence number',
       parse: parseCount,
     },
-    run: { value: 'task', description: 'only lines of this run' },
+    run: { value: 'task', description: 'only lines of this session' },
     follow: { description: 'continue with new lines', streams: true },
   },
   examples: ['bots log sma-crossover', 'bots log sma-crossover --follow'],
   async run(server, { bot: bot_ref }, { afterSeq, run: run_id, follow }, context) {
+    if (run_id !== undefined) await requireSession(server, bot_ref, run_id);
     const wanted = { kind: 'strategy.log', run_id };
     const first = afterSeq ?? (await findStart(server, context, bot_ref, wanted));
     const query = { ...wanted, after_seq: first };
@@ -34,6 +38,26 @@ export const verb = defineServerVerb({
     };
   },
 });
+
+/** @throws ServiceError `not_found` if the task is unknown, of another bot, or no session. */
+async function requireSession(server: Client, bot_ref: string, task_id: string): Promise<void> {
+  const [bot, { bot_id, kind }] = await Promise.all([
+    findBot(server, bot_ref),
+    findTask(server, task_id),
+  ]);
+  if (bot_id !== bot.answer.id) {
+    throw new ServiceError('not_found', `task ${task_id} does not belong to bot ${bot_ref}`, {
+      remedy: `Find its sessions with \`service-local bots deployments ${bot_ref}\`.`,
+    });
+  }
+  if (kind === 'paper' || kind === 'production') return;
+  throw new ServiceError('not_found', `task ${task_id} is of kind ${kind}, not a session`, {
+    remedy:
+      kind === 'backtest'
+        ? `Its lines are in log.txt, which \`service-local tasks result ${task_id} --out DIR\` writes.`
+        : `Find the sessions of the bot with \`service-local bots deployments ${bot_ref}\`.`,
+  });
+}
 
 /** Returns a function that formats events in order, with a heading wherever another session begins. */
 function sessionLines(): (event: BotEvent) => string[] {
