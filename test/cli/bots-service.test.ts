@@ -338,8 +338,11 @@ test('prints the lines that strategies logged, each with the time of its bar, by
   expect(unknown.stderr).toMatch(/^error not_found: there is no task "nope"\n/);
   const time = '2026-01-02T00:00:00Z';
   const eventOf = (run_id: string, ...lines: string[]) => ({
-    ...{ kind: 'strategy.log', version: 1, occurred_at: Date.parse(time) },
-    ...{ run_id, payload: { lines } },
+    kind: 'strategy.log',
+    version: 1,
+    occurred_at: Date.parse(time),
+    run_id,
+    payload: { lines },
   });
   const events = [eventOf('a', 'one', 'two'), eventOf('a', 'three'), eventOf('b', 'four')];
   await world.identity.storage.write((tx) => appendEvents(tx, id, world.now, events));
