@@ -194,6 +194,7 @@ test.runIf(isAtLength)('forks that are impossible are rejected with the reason',
   };
   const fast = ['--set', 'params.fast=4'];
   await failed(6, 'the first bars of the session are event', '--at', '1', ...fast);
+  await failed(6, `see \`service-local bots events sma --run ${run_id}\`.`, '--at', '1', ...fast);
   await failed(6, 'the session ends at event', '--at', '99999', ...fast);
   await failed(6, 'so none follow event', '--at', await eventOfBars(300), ...fast);
   await failed(3, 'unknown parameter', '--at', at, '--set', 'params.fsat=4');

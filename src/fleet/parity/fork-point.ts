@@ -45,9 +45,17 @@ export class ForkPointFinder {
     }
   }
 
-  /** @throws ServiceError `conflict` if no bar of the session is up to the event, or none after it. */
-  find(): ForkPoint {
+  /**
+   * @param command that lists the events of the session, for the remedy of an error
+   * @throws ServiceError `conflict` if no bar of the session is up to the event, or none after it.
+   */
+  find(command: string): ForkPoint {
     if (this.#point !== undefined) return this.#point;
+    const noFork = (message: string) =>
+      new ServiceError('conflict', message, {
+        reason: 'no_fork_point',
+        remedy: `Name an event between two bars of the session; see \`${command}\`.`,
+      });
     const [at, first, last] = [this.#at, this.#firstBars, this.#lastBars];
     if (first === undefined) throw noFork('the session has no bars');
     if (at < first)
@@ -81,11 +89,3 @@ export function isStepInput(kind: string): kind is SessionInput['kind'] {
 }
 
 type Recorded = SessionState & { readonly deployment_id?: string };
-
-function noFork(message: string): ServiceError {
-  return new ServiceError('conflict', message, {
-    reason: 'no_fork_point',
-    remedy:
-      'Name an event between two bars of the session; see `service-local bots events BOT --run ID`.',
-  });
-}

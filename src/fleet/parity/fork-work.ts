@@ -57,7 +57,7 @@ interface ForkedParam {
  */
 export async function forkSession(
   work: SessionWork,
-  { at_seq, changed }: ForkWork,
+  { bot_ref, at_seq, changed }: ForkWork,
   parts: AsyncIterable<LogPart>,
   signal: AbortSignal,
 ): Promise<RunFork | { readonly fault: EventFault }> {
@@ -80,17 +80,17 @@ export async function forkSession(
   }
   if (recorded === undefined) throw new Error('the log has no end');
   if (recorded.fault !== undefined) return { fault: recorded.fault };
-  const point = finder.find();
+  const point = finder.find(`service-local bots events ${bot_ref} --run ${work.run_id}`);
   const past: Past = { recorded, inputs, point, venue: venueOf(work, inputs) };
   const own = await withBot(work, session, signal, (run) => playSession(run, past, work));
   if (firstDifferentEvent(recorded.orders, own.lines) !== undefined || !own.isVerified) {
-    throw notReproduced();
+    throw notReproduced(bot_ref, work.run_id);
   }
   const before = { params: specOf(session).spec.strategy.params, until: point.time };
   const playFork = (run: HostedRun) => playSession(run, { ...past, isFork: true }, work);
   const fork = await withBot(work, changed, signal, playFork, before);
   if (fork.stepsBefore < own.stepsBefore) throw failedInPast(fork.failure);
-  if (fork.stateHash !== own.stateHash) throw notReproduced();
+  if (fork.stateHash !== own.stateHash) throw notReproduced(bot_ref, work.run_id);
   return compare(own, fork, past, parseTimeframe(spec.data.timeframe).ms);
 }
 
@@ -246,10 +246,10 @@ function momentOf(session: TradingSession) {
   return { eventsBefore: state.seq, stepsBefore: session.steps, stateHash: stateHash(state) };
 }
 
-function notReproduced(): ServiceError {
+function notReproduced(bot_ref: string, run_id: string): ServiceError {
   return new ServiceError('conflict', 'the past of the session cannot be reproduced', {
     reason: 'not_reproducible',
-    remedy: 'Run `service-local bots replay BOT --run RUN`, which names the first difference.',
+    remedy: `Run \`service-local bots replay ${bot_ref} --run ${run_id}\`, which names the first difference.`,
   });
 }
 

@@ -63,6 +63,8 @@ export interface ParityWork {
 }
 
 export interface ForkWork {
+  /** Id or slug of the bot, for the remedies of errors. */
+  readonly bot_ref: string;
   /** Sequence number of an event; the fork leaves the session after the bars up to it. */
   readonly at_seq: number;
   /** The session with the parameters of the fork. */

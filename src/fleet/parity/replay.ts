@@ -130,7 +130,8 @@ export async function forkRun(
   const changed = { ...session, changes };
   // Checked here, because the thread does not know which of the two specs an error belongs to.
   readChangedSpec(changed.document, changed.changes, changed.files);
-  const done = await runReplayThread({ ...work, fork: { at_seq, changed } }, partsOf(read, found));
+  const fork = { bot_ref: ref, at_seq, changed };
+  const done = await runReplayThread({ ...work, fork }, partsOf(read, found));
   return {
     schema: 'service-local/fork/v1',
     ...named(found),
