@@ -73,8 +73,9 @@ export const alias = { tweetnacl: fileURLToPath(import.meta.resolve('./lease/nat
 
 /** Options of every run. */
 export const run = {
-  // Most of the time, tests wait for processes or timers, so that one worker per processor would be too few.
-  maxWorkers: availableParallelism() + 2,
+  // Tests also wait for processes and timers, so that one worker per processor would leave some idle.
+  // More than one in addition only makes them compete.
+  maxWorkers: availableParallelism() + 1,
   globalSetup: 'storage/cluster.ts',
   sequence: { sequencer: SlowFirst },
 };
