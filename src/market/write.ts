@@ -1,5 +1,5 @@
 import { open } from 'node:fs/promises';
-import { doublesOf, CHUNK_ROWS, quoteText, withDuckDB } from './duckdb.ts';
+import { doublesOf, CHUNK_ROWS, quoteText, withOwnDuckDB } from './duckdb.ts';
 
 /** Columns of equal length, by name. */
 export type ParquetColumns<Name extends string> = Readonly<
@@ -63,7 +63,7 @@ export async function writeParquet<Name extends string>(
       written = end;
     },
   });
-  await withDuckDB(async (connection) => {
+  await withOwnDuckDB(async (connection) => {
     connection.registerTableFunction(source);
     await connection.run(
       `COPY (SELECT ${rows} FROM source()) ` +
