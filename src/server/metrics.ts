@@ -1,4 +1,5 @@
-import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
+import { Counter, Gauge, Histogram, Registry } from 'prom-client';
+import { addRuntimeMetrics } from '../base/runtime-metrics.ts';
 import type { PrometheusMetric } from '../base/telemetry-options.ts';
 import { identityFigures, type IdentityFigures } from '../identity/figures.ts';
 import type { IdentityStore } from '../identity/context.ts';
@@ -28,7 +29,7 @@ const FIGURES_FRESH_MS = 60_000;
 
 export function createMetrics({ storage, clock }: IdentityStore): Metrics {
   const register = new Registry();
-  collectDefaultMetrics({ register });
+  addRuntimeMetrics(register);
   const counter = (name: string, help: string): Counter =>
     new Counter({ name: `service_local_${name}`, help, registers: [register] });
   const gauge = <L extends string>(name: string, help: string, labelNames: L[] = []): Gauge<L> =>

@@ -1,7 +1,8 @@
-import { collectDefaultMetrics, Registry } from 'prom-client';
+import { Registry } from 'prom-client';
 import { ServiceError } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
 import { serveProbes, type ProbeAnswer } from '../base/probe-server.ts';
+import { addRuntimeMetrics } from '../base/runtime-metrics.ts';
 import { startTelemetry } from '../base/telemetry.ts';
 import type { Settings } from '../base/settings.ts';
 import { tradingHold } from '../storage/database-identity.ts';
@@ -57,7 +58,7 @@ export async function startWorker(
   };
   try {
     const register = new Registry();
-    collectDefaultMetrics({ register });
+    addRuntimeMetrics(register);
     const metrics = createProcessMetrics(register, storage, Date.now);
     ends.push(metrics.close);
     const values = async () => {

@@ -1,5 +1,6 @@
-import { collectDefaultMetrics, Counter, Gauge, Registry } from 'prom-client';
+import { Counter, Gauge, Registry } from 'prom-client';
 import { msSince, type Moment } from '../../../base/elapsed.ts';
+import { addRuntimeMetrics } from '../../../base/runtime-metrics.ts';
 import type { PrometheusMetric } from '../../../base/telemetry-options.ts';
 import type { OrderEvent } from '../../../engine/journal.ts';
 import type { Alert } from '../../alerts.ts';
@@ -21,7 +22,7 @@ export type Times = Readonly<Record<'bar' | 'report' | 'venue', Moment | undefin
 
 export function createRunnerMetrics(times: () => Times): RunnerMetrics {
   const register = new Registry();
-  collectDefaultMetrics({ register });
+  addRuntimeMetrics(register);
   const describe = (name: string, help: string, labelNames: readonly string[] = []) => ({
     name: `service_local_run_${name}`,
     help,
