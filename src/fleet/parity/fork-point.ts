@@ -15,7 +15,7 @@ export interface ForkPoint {
 
 interface RecordedState {
   readonly seq: number;
-  readonly hash: string;
+  readonly payload: string;
   /** Number of inputs before it. */
   readonly inputs: number;
 }
@@ -77,10 +77,15 @@ export class ForkPointFinder {
     } else if (isStepInput(kind)) {
       this.#inputs += 1;
     } else if (kind === 'session.state') {
-      const { deployment_id: _, ...state } = JSON.parse(payload) as Recorded;
-      this.#state = { seq, hash: stateHash(state), inputs: this.#inputs };
+      this.#state = { seq, payload, inputs: this.#inputs };
     }
   }
+}
+
+/** Hash of a recorded state, which names its deployment if the session traded at an exchange. */
+export function recordedHash({ payload }: RecordedState): string {
+  const { deployment_id: _, ...state } = JSON.parse(payload) as Recorded;
+  return stateHash(state);
 }
 
 /** Whether an event records an input other than the bars before the first step. */

@@ -13,7 +13,7 @@ import { TradingSession, type SessionVenue } from '../../trading/trading-session
 import { BarVenue } from './bar-venue.ts';
 import { firstDifferentEvent } from './differences.ts';
 import type { ReportedItem } from './explain-difference.ts';
-import { ForkPointFinder, isStepInput, type ForkPoint } from './fork-point.ts';
+import { ForkPointFinder, isStepInput, recordedHash, type ForkPoint } from './fork-point.ts';
 import { Recording, type RecordedRun } from './recording.ts';
 import { endsHalted, specOf, withBot } from './replay-work.ts';
 import type { ForkWork, LogPart, SessionWork } from './replay-work.ts';
@@ -177,15 +177,25 @@ const STEPS_AT_ONCE = 256;
 async function playSession(
   run: HostedRun,
   { recorded, inputs, point, venue, isFork = false }: Past,
-  { timeoutMs, session: { opening } }: Pick<SessionWork, 'timeoutMs' | 'session'>,
+  { session: { opening } }: Pick<SessionWork, 'session'>,
 ): Promise<Played> {
   const { strategy, params, spec } = run.bot;
   await takeAllSteps(run, recorded.instruments);
   const { symbols } = spec.spec.universe;
   const config = engineConfig(spec);
   const { signals } = run;
-  const setup = { symbols, strategy, params, config, timeoutMs, opening, signals, venue };
-  const session = new TradingSession(setup);
+  const session = new TradingSession({
+    symbols,
+    strategy,
+    params,
+    config,
+    opening,
+    signals,
+    venue,
+    // Watching each step takes longer than the steps. This thread is ended if the fork takes too long,
+    // and custom code runs in a process with a time limit.
+    timeoutMs: Infinity,
+  });
   const fills = venue && new BarVenue(config);
   let taken = 0;
   let atFork: Pick<Played, 'eventsBefore' | 'stepsBefore' | 'stateHash'> | undefined;
@@ -201,7 +211,7 @@ async function playSession(
     }
     taken += 1;
     if (taken === point.state?.inputs) {
-      isVerified = stateHash(session.state()) === point.state.hash;
+      isVerified = stateHash(session.state()) === recordedHash(point.state);
     }
     if (taken % STEPS_AT_ONCE === 0) await nextTurn();
   }
