@@ -1,11 +1,7 @@
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
 /** Slow files that are short. Vitest starts long files first, so that these would start last. */
-const SLOW = [
-  'day/day.test.ts',
-  'compliance/conformance/conformance.test.ts',
-  'compliance/stress/host.test.ts',
-];
+const SLOW = ['day/day.test.ts', 'compliance/conformance/conformance.test.ts'];
 
 /** Starts slow files first, so that no worker is left with one when the others have ended. */
 export class SlowFirst extends BaseSequencer {

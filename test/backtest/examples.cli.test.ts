@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Summary } from '../../src/backtest/summary.ts';
 import { EXAMPLES, exampleBots } from '../bots/example-bots.ts';
 import { inProcess } from '../cli/in-process.ts';
-import { some } from '../length.ts';
+import { isAtLength, some } from '../length.ts';
 
 /** Hashes of the events, trades and equity of each example, shortened. */
 const HASHES: Readonly<Record<string, string>> = {
@@ -31,7 +31,10 @@ beforeAll(async () => {
 });
 afterAll(() => rmSync(home, { recursive: true }));
 
-test.each(exampleBots.filter((file) => file !== 'research.yaml'))(
+/** One with an own module, one with several symbols, and one with neither. */
+const MAIN = ['custom-strategy.yaml', 'momentum-rotation.yaml', 'sma-crossover.yaml'];
+
+test.each(isAtLength ? exampleBots.filter((file) => file !== 'research.yaml') : MAIN)(
   '%s has the recorded events, trades and equity',
   async (file) => {
     const args = ['backtest', join(EXAMPLES, file), '--json', '--out', join(home, file)];

@@ -74,9 +74,9 @@ interface Failure {
   readonly error: { readonly code: string; readonly message: string; readonly remedy: string };
 }
 
-/** Runs the CLI in a process and returns its files and the document that it prints. */
+/** Runs the CLI, at length in a process, and returns its files and the document that it prints. */
 async function processOf(parts: Parts, ...args: string[]) {
-  return outcomeOf(serviceLocal, parts, ...args);
+  return outcomeOf(isAtLength ? serviceLocal : inProcess, parts, ...args);
 }
 
 /** Runs the CLI with `run` and returns its files and the document that it prints. */
@@ -111,24 +111,18 @@ describe('a strategy that ends the process', () => {
     });
   });
 
-  test.each<[string, Parts, RegExp]>(
-    some(1, [
-      ['while it loads', { top: 'process.exit(0);' }, /own\.ts:2: .*process\.exit/],
-      ['from a callback', { create: 'setImmediate(() => process.exit(0));' }, /own\.ts:7: .*exit/],
-      ['with a signal', { onBar: 'process.kill(process.pid);' }, /own\.ts:9: .*process\.kill/],
-      ['by an abort', { onBar: 'process.abort();' }, /own\.ts:9: .*process\.abort/],
-      [
-        'and hides it',
-        { onBar: 'try { process.exit(0); } catch {}' },
-        /own\.ts:9: .*process\.exit/,
-      ],
-      [
-        'by a named import',
-        { top: "import { exit } from 'node:process';", onBar: 'exit(0);' },
-        /own\.ts:9/,
-      ],
-    ]),
-  )('%s fails the run', async (_, parts, message) => {
+  test.runIf(isAtLength).each<[string, Parts, RegExp]>([
+    ['while it loads', { top: 'process.exit(0);' }, /own\.ts:2: .*process\.exit/],
+    ['from a callback', { create: 'setImmediate(() => process.exit(0));' }, /own\.ts:7: .*exit/],
+    ['with a signal', { onBar: 'process.kill(process.pid);' }, /own\.ts:9: .*process\.kill/],
+    ['by an abort', { onBar: 'process.abort();' }, /own\.ts:9: .*process\.abort/],
+    ['and hides it', { onBar: 'try { process.exit(0); } catch {}' }, /own\.ts:9: .*process\.exit/],
+    [
+      'by a named import',
+      { top: "import { exit } from 'node:process';", onBar: 'exit(0);' },
+      /own\.ts:9/,
+    ],
+  ])('%s fails the run', async (_, parts, message) => {
     expect(await failureOf(parts)).toMatchObject({
       exit: 1,
       code: 'strategy_failed',
@@ -155,7 +149,7 @@ describe('a strategy that acts after its functions have returned', () => {
     });
   });
 
-  test.each([
+  test.runIf(isAtLength).each([
     [
       'rejects a promise',
       { onBar: "void Promise.reject(new Error('late'));" },
@@ -258,7 +252,7 @@ describe('a strategy that allocates memory endlessly', () => {
 
 describe('a strategy that is not repeatable', () => {
   test.each<[string, RegExp]>(
-    some(2, [
+    some(1, [
       ['Date.now()', /Date\.now\(\)/],
       ['Math.random()', /Math\.random\(\)/],
       ['new Date()', /new Date\(\) without a time/],
@@ -285,7 +279,7 @@ describe('a strategy that is not repeatable', () => {
     expect(error.remedy).toMatch(/instrument\.time|random\(\)/);
   });
 
-  test.each([
+  test.runIf(isAtLength).each([
     ['while it loads', { top: 'export const begun = new Date();' }, 2],
     ['in create', { create: 'const seed = Math.random(); void seed;' }, 7],
   ])('fails %s, too', async (_, parts, line) => {
@@ -347,7 +341,7 @@ describe('a strategy that uses files or the network', () => {
     expect((await inProcess([...args, '--verify-lock'])).code).toBe(0);
   });
 
-  test('has no `outside` when it uses neither', async () => {
+  test.runIf(isAtLength)('has no `outside` when it uses neither', async () => {
     const file = bot({});
     const { stdout } = await inProcess([
       'backtest',

@@ -90,7 +90,7 @@ describe('a table of a run', () => {
     await thread.end();
   });
 
-  it('that a thread cannot write is reported', async () => {
+  it.runIf(isAtLength)('that a thread cannot write is reported', async () => {
     const thread = new FileThread();
     const none = { ...tablesOf(long), directory: join(directory, 'none'), hasCsv: false };
     await expect(thread.write(none)).rejects.toMatchObject({
@@ -314,12 +314,15 @@ it.runIf(isAtLength)(
   },
 );
 
-it('a backtest shows the progress of reading, running and writing on a terminal', async () => {
-  const person = createTerminal([]);
-  Object.assign(person.stderr, { isTTY: true });
-  const bot = join(import.meta.dirname, '../../examples/sma-crossover.yaml');
-  await inProcess(['backtest', bot, '--out', join(directory, 'out')], { person });
-  expect(person.shown()).toMatch(
-    /reading sp500-daily.csv ░+ 0 %[^]*backtest ░+ 0 %[^]*writing ░+ 0 %/,
-  );
-});
+it.runIf(isAtLength)(
+  'a backtest shows the progress of reading, running and writing on a terminal',
+  async () => {
+    const person = createTerminal([]);
+    Object.assign(person.stderr, { isTTY: true });
+    const bot = join(import.meta.dirname, '../../examples/sma-crossover.yaml');
+    await inProcess(['backtest', bot, '--out', join(directory, 'out')], { person });
+    expect(person.shown()).toMatch(
+      /reading sp500-daily.csv ░+ 0 %[^]*backtest ░+ 0 %[^]*writing ░+ 0 %/,
+    );
+  },
+);

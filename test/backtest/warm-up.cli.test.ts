@@ -200,12 +200,12 @@ describe('validate', () => {
     });
   });
 
-  test('counts bars of the timeframe of the bot', async () => {
+  test.runIf(isAtLength)('counts bars of the timeframe of the bot', async () => {
     const { warmUp } = await validate(bot(SMA, { timeframe: '1w' }));
     expect(warmUp).toMatchObject({ needed: 20, given: { X: 8 } });
   });
 
-  test.each([
+  test.runIf(isAtLength).each([
     ['indicators', 'rsi(asset.close, 4)', 'rsi(asset.close, -4)', 'RangeError: period', 7],
     [
       'wakeOn',

@@ -73,14 +73,14 @@ async function answerOf<T>(code: number, ...words: string[]): Promise<T> {
   return JSON.parse(result.stdout) as T;
 }
 
-/** Starts an endless session at 10 days per second. @returns its id once it trades */
+/** Starts an endless session at 100 days per second. @returns its id once it trades */
 async function startTrading(): Promise<string> {
   const { task_id } = await send<{ task_id: string }>('POST', '/bots/days/paper/start', {
-    speed: 86_400 * 10,
+    speed: 86_400 * 100,
   });
   await vi.waitFor(async () => expect(await eventsOf(task_id)).toContain('order.filled'), {
     timeout: 20_000,
-    interval: 200,
+    interval: 50,
   });
   return task_id;
 }

@@ -140,27 +140,30 @@ describe.each(mainlyOn('sqlite'))('the trust root, with a server on %s', (kind) 
     expect(entries).toMatchObject([{ target: `root:${fingerprint}`, details: { former: null } }]);
   });
 
-  test('machines that hold the key of the server reject another root under the published keyset', async () => {
-    const held = await trusted();
-    await setUp();
-    const { keyset } = JSON.parse(await published()) as { keyset: SignedDocument };
-    const stranger = signerOf(generateKeyPairSync('ed25519').privateKey);
-    const root = signRoot(
-      {
-        version: 1,
-        issuer: 'service-local',
-        ...lifetime(Date.now(), 86_400),
-        threshold: 1,
-        keys: [publicKeyOf(stranger)],
-      },
-      [stranger],
-    );
-    const forged = { roots: [root], keyset: addSignatures(keyset, [stranger]) };
-    expect(verifyTrust(JSON.stringify(forged), { held, now: Date.now() })).toMatchObject({
-      ok: false,
-      reason: 'not_vouched_for',
-    });
-  });
+  test.runIf(isAtLength)(
+    'machines that hold the key of the server reject another root under the published keyset',
+    async () => {
+      const held = await trusted();
+      await setUp();
+      const { keyset } = JSON.parse(await published()) as { keyset: SignedDocument };
+      const stranger = signerOf(generateKeyPairSync('ed25519').privateKey);
+      const root = signRoot(
+        {
+          version: 1,
+          issuer: 'service-local',
+          ...lifetime(Date.now(), 86_400),
+          threshold: 1,
+          keys: [publicKeyOf(stranger)],
+        },
+        [stranger],
+      );
+      const forged = { roots: [root], keyset: addSignatures(keyset, [stranger]) };
+      expect(verifyTrust(JSON.stringify(forged), { held, now: Date.now() })).toMatchObject({
+        ok: false,
+        reason: 'not_vouched_for',
+      });
+    },
+  );
 
   test.runIf(isAtLength)(
     'without a root, the current key vouches for the next one, and a root can follow',
@@ -193,7 +196,7 @@ describe.each(mainlyOn('sqlite'))('the trust root, with a server on %s', (kind) 
     },
   );
 
-  test('without a root, machines do not trust an unannounced key', async () => {
+  test.runIf(isAtLength)('without a root, machines do not trust an unannounced key', async () => {
     const held = await trusted();
     await ask('keys', 'announce', `--key=${newPem().x}`, ...code());
     await restart(newPem().pem);
@@ -290,7 +293,7 @@ describe.each(mainlyOn('sqlite'))('the trust root, with a server on %s', (kind) 
     },
   );
 
-  test('a key in the keyset signs as soon as the server starts', async () => {
+  test.runIf(isAtLength)('a key in the keyset signs as soon as the server starts', async () => {
     await setUp();
     const next = newPem();
     const add = [`--add=${next.x}`, '--yes', '--upload'];
@@ -369,21 +372,24 @@ describe.each(mainlyOn('sqlite'))('the trust root, with a server on %s', (kind) 
     },
   );
 
-  test('the next keyset withdraws a retired key, and the status prints the command for that', async () => {
-    await setUp();
-    const [former] = await keys();
-    const next = newPem();
-    const sign = ['root', 'sign-keyset', ...chain, ...key('root-key-1'), '--yes', '--upload'];
-    await ask(...sign, `--add=${next.x}`);
-    await restart(next.pem);
-    const id = former!.public_key_id;
-    await retire(id);
-    const { stdout } = await cli('keys', 'rotate-status');
-    expect(stdout).toContain(`${id} is retired, but the signed keyset still contains it.`);
-    expect(await ask(...sign)).toMatchObject({ keys: [next.id], retired: [id] });
-    expect((await trusted()).keyset).toMatchObject({ retired: [id] });
-    expect((await cli('keys', 'rotate-status')).stdout).not.toMatch(/Run this/);
-  });
+  test.runIf(isAtLength)(
+    'the next keyset withdraws a retired key, and the status prints the command for that',
+    async () => {
+      await setUp();
+      const [former] = await keys();
+      const next = newPem();
+      const sign = ['root', 'sign-keyset', ...chain, ...key('root-key-1'), '--yes', '--upload'];
+      await ask(...sign, `--add=${next.x}`);
+      await restart(next.pem);
+      const id = former!.public_key_id;
+      await retire(id);
+      const { stdout } = await cli('keys', 'rotate-status');
+      expect(stdout).toContain(`${id} is retired, but the signed keyset still contains it.`);
+      expect(await ask(...sign)).toMatchObject({ keys: [next.id], retired: [id] });
+      expect((await trusted()).keyset).toMatchObject({ retired: [id] });
+      expect((await cli('keys', 'rotate-status')).stdout).not.toMatch(/Run this/);
+    },
+  );
 
   /** Returns the command line that uploads a keyset signed by another root. */
   const newChain = async (name: string, ...more: string[]): Promise<string[]> => {
@@ -475,37 +481,43 @@ describe.each(mainlyOn('sqlite'))('the trust root, with a server on %s', (kind) 
     },
   );
 
-  test('a key that does not belong to the current root cannot rotate it and writes no file', async () => {
-    await ask('root', 'init', '--out', 'root');
-    const rotate = ['root', 'rotate', ...chain, ...key('root-key-1'), '--new-keys', '1'];
-    await ask(...rotate);
-    const before = await readFile(join(directory, 'root/license-root.json'), 'utf8');
-    const again = await cli(...rotate);
-    expect(again).toMatchObject({ code: 3 });
-    expect(again.stderr).toMatch(/invalid_signing_key: \S+ is not a key of the current root/);
-    expect(await readFile(join(directory, 'root/license-root.json'), 'utf8')).toBe(before);
-    expect(await readdir(join(directory, 'root'))).not.toContain('root-key-v3-1.pem');
+  test.runIf(isAtLength)(
+    'a key that does not belong to the current root cannot rotate it and writes no file',
+    async () => {
+      await ask('root', 'init', '--out', 'root');
+      const rotate = ['root', 'rotate', ...chain, ...key('root-key-1'), '--new-keys', '1'];
+      await ask(...rotate);
+      const before = await readFile(join(directory, 'root/license-root.json'), 'utf8');
+      const again = await cli(...rotate);
+      expect(again).toMatchObject({ code: 3 });
+      expect(again.stderr).toMatch(/invalid_signing_key: \S+ is not a key of the current root/);
+      expect(await readFile(join(directory, 'root/license-root.json'), 'utf8')).toBe(before);
+      expect(await readdir(join(directory, 'root'))).not.toContain('root-key-v3-1.pem');
 
-    const stranger = newPem();
-    await writeFile(join(directory, 'stranger.pem'), stranger.pem);
-    const more = ['root', 'rotate', ...chain, '--key', 'stranger.pem', '--continue'];
-    expect(await cli(...more)).toMatchObject({ code: 3 });
-    expect(await readFile(join(directory, 'root/license-root.json'), 'utf8')).toBe(before);
-  });
+      const stranger = newPem();
+      await writeFile(join(directory, 'stranger.pem'), stranger.pem);
+      const more = ['root', 'rotate', ...chain, '--key', 'stranger.pem', '--continue'];
+      expect(await cli(...more)).toMatchObject({ code: 3 });
+      expect(await readFile(join(directory, 'root/license-root.json'), 'utf8')).toBe(before);
+    },
+  );
 
-  test('rejects a root that lacks signatures, and prints the command that adds them', async () => {
-    await ask('root', 'init', '--out', 'root', '--keys', '2', '--threshold', '2');
-    const sign = ['root', 'sign-keyset', ...chain, '--yes', '--upload'];
-    await ask(...sign, ...key('root-key-1'), ...key('root-key-2'), ...code());
-    await ask('root', 'rotate', ...chain, ...key('root-key-1'), '--expires-in', '900d');
-    const refused = await cli(...sign, ...key('root-key-1'), ...key('root-key-2'));
-    expect(refused).toMatchObject({ code: 6 });
-    expect(refused.stderr).toMatch(
-      /→ .*service-local identity root rotate --chain license-root.json --key KEY --continue/,
-    );
-  });
+  test.runIf(isAtLength)(
+    'rejects a root that lacks signatures, and prints the command that adds them',
+    async () => {
+      await ask('root', 'init', '--out', 'root', '--keys', '2', '--threshold', '2');
+      const sign = ['root', 'sign-keyset', ...chain, '--yes', '--upload'];
+      await ask(...sign, ...key('root-key-1'), ...key('root-key-2'), ...code());
+      await ask('root', 'rotate', ...chain, ...key('root-key-1'), '--expires-in', '900d');
+      const refused = await cli(...sign, ...key('root-key-1'), ...key('root-key-2'));
+      expect(refused).toMatchObject({ code: 6 });
+      expect(refused.stderr).toMatch(
+        /→ .*service-local identity root rotate --chain license-root.json --key KEY --continue/,
+      );
+    },
+  );
 
-  test.each([
+  test.runIf(isAtLength).each([
     ['Ctrl-C', '\x03'],
     ['Ctrl-D', '\x04'],
   ])(
@@ -536,7 +548,7 @@ describe.each(mainlyOn('sqlite'))('the trust root, with a server on %s', (kind) 
     5000,
   );
 
-  test.each([
+  test.runIf(isAtLength).each([
     [['--upload'], /the file has no signed keyset to upload\n→ Sign a keyset first, with --key/],
     [
       ['--key', 'root/root-key-1.pem', '--continue'],

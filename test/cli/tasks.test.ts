@@ -114,27 +114,30 @@ test('a failed backtest reports the cause, and an invalid one is not started', a
   expect((await service('tasks', 'cancel', task_id)).stdout).toBe(`task ${task_id} is failed\n`);
 });
 
-test('a task that fails for good shows every problem, and the server logs it', async () => {
-  const customCode = { memoryMb: 256, timeoutMs: 10_000 };
-  const catalogueDir = join(directory, 'catalogue');
-  const { storage } = world.identity;
-  const other = { storage, clock: Date.now, customCode, catalogueDir };
-  await newBot('coded', 'SPX', '1d');
-  const strategy = { name: null, module: './own.ts', params: null };
-  const { task_id } = await startBacktest(other, 'operator', 'coded', {
-    patch: { spec: { strategy } },
-    files: { 'own.ts': strategyThat('') },
-  });
-  expect(await service('tasks', 'result', task_id, '--wait')).toMatchObject({ code: 3 });
-  expect((await service('tasks', 'get', task_id)).stdout).toMatch(
-    / coded v1, unsaved code .*\n\ninvalid_spec: the spec has a problem\n {2}\/spec\/strategy\/module module_not_hosted .* use a built-in strategy/,
-  );
-  expect(server.log()).toMatch(
-    new RegExp(
-      `warn: task ${task_id} of bot \\S+ failed: invalid_spec: the spec has a problem; see`,
-    ),
-  );
-});
+test.runIf(isAtLength)(
+  'a task that fails for good shows every problem, and the server logs it',
+  async () => {
+    const customCode = { memoryMb: 256, timeoutMs: 10_000 };
+    const catalogueDir = join(directory, 'catalogue');
+    const { storage } = world.identity;
+    const other = { storage, clock: Date.now, customCode, catalogueDir };
+    await newBot('coded', 'SPX', '1d');
+    const strategy = { name: null, module: './own.ts', params: null };
+    const { task_id } = await startBacktest(other, 'operator', 'coded', {
+      patch: { spec: { strategy } },
+      files: { 'own.ts': strategyThat('') },
+    });
+    expect(await service('tasks', 'result', task_id, '--wait')).toMatchObject({ code: 3 });
+    expect((await service('tasks', 'get', task_id)).stdout).toMatch(
+      / coded v1, unsaved code .*\n\ninvalid_spec: the spec has a problem\n {2}\/spec\/strategy\/module module_not_hosted .* use a built-in strategy/,
+    );
+    expect(server.log()).toMatch(
+      new RegExp(
+        `warn: task ${task_id} of bot \\S+ failed: invalid_spec: the spec has a problem; see`,
+      ),
+    );
+  },
+);
 
 test.runIf(isAtLength)('Ctrl-C stops the waiting, which can be resumed later', async () => {
   await newBot('left', 'LONG', '1m');
@@ -155,26 +158,29 @@ test.runIf(isAtLength)('Ctrl-C stops the waiting, which can be resumed later', a
   expect(await json<Summary>('tasks', 'result', task_id!, '--wait')).toHaveProperty('hashes');
 });
 
-test('a sweep on the server has the same trials as on this machine, and is shown in the same way', async () => {
-  const path = await newBot('swept', 'SPX', '1d');
-  const body = { kind: 'sweep', parameters: ['fast=5,10', 'slow=20:40:10'] };
-  const answer = await fetch(`${server.url}/bots/swept/analyses`, {
-    method: 'POST',
-    headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
-    body: JSON.stringify(body),
-  });
-  const { task_id } = (await answer.json()) as { task_id: string };
-  const shown = await service('tasks', 'result', task_id, '--wait');
-  expect(shown).toMatchObject({ code: 0, stdout: expect.stringContaining('Sharpe') });
-  const out = join(directory, 'swept-on-server');
-  const hosted = await json<SweepDocument>('tasks', 'result', task_id, '--out', out);
-  expect((await readdir(out)).toSorted()).toEqual(['report.html', 'sweep.json', 'trials.csv']);
-  const own = ['-p', 'fast=5,10', '-p', 'slow=20:40:10', '--out', join(directory, 'swept')];
-  const catalogue = ['--catalogue-dir', join(directory, 'catalogue')];
-  const local = await json<SweepDocument>('backtest', 'sweep', path, ...own, ...catalogue);
-  expect(hosted.hashes).toEqual(local.hashes);
-  expect(hosted.best).toEqual(local.best);
-});
+test.runIf(isAtLength)(
+  'a sweep on the server has the same trials as on this machine, and is shown in the same way',
+  async () => {
+    const path = await newBot('swept', 'SPX', '1d');
+    const body = { kind: 'sweep', parameters: ['fast=5,10', 'slow=20:40:10'] };
+    const answer = await fetch(`${server.url}/bots/swept/analyses`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+      body: JSON.stringify(body),
+    });
+    const { task_id } = (await answer.json()) as { task_id: string };
+    const shown = await service('tasks', 'result', task_id, '--wait');
+    expect(shown).toMatchObject({ code: 0, stdout: expect.stringContaining('Sharpe') });
+    const out = join(directory, 'swept-on-server');
+    const hosted = await json<SweepDocument>('tasks', 'result', task_id, '--out', out);
+    expect((await readdir(out)).toSorted()).toEqual(['report.html', 'sweep.json', 'trials.csv']);
+    const own = ['-p', 'fast=5,10', '-p', 'slow=20:40:10', '--out', join(directory, 'swept')];
+    const catalogue = ['--catalogue-dir', join(directory, 'catalogue')];
+    const local = await json<SweepDocument>('backtest', 'sweep', path, ...own, ...catalogue);
+    expect(hosted.hashes).toEqual(local.hashes);
+    expect(hosted.best).toEqual(local.best);
+  },
+);
 
 test.runIf(isAtLength)(
   'after kill -9, the next start of the server finishes a backtest with the same hashes',

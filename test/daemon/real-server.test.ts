@@ -30,6 +30,7 @@ import {
   NO_FEDERATION,
 } from '../server/idle-tasks.ts';
 import { OPEN_GATE } from '../server/open-gate.ts';
+import { some } from '../length.ts';
 import { DAY, HOUR } from './rig.ts';
 
 let world: LeaseWorld;
@@ -123,10 +124,12 @@ test('the server repeats a response that was lost', async () => {
   expect(warnings).toEqual([]);
 });
 
-test.each([
-  ['before the lease is answered', LEASE],
-  ['before the keys are', KEYS],
-])('a signing key that is rotated %s leaves no gap', async (_when, at) => {
+test.each(
+  some(1, [
+    ['before the lease is answered', LEASE],
+    ['before the keys are', KEYS],
+  ]),
+)('a signing key that is rotated %s leaves no gap', async (_when, at) => {
   const old = { lease: contents('lease'), keyset: contents('keyset') };
   const states: (string | undefined)[] = [];
   beforeAnswer = async (path) => {

@@ -2,7 +2,7 @@ import { expect, test, type TestContext } from 'vitest';
 import { isAtLength } from '../length.ts';
 import { simulateDay, type Day } from './simulate.ts';
 
-const SEEDS = Array.from({ length: isAtLength ? 1000 : 2 }, (_, i) => i + 1);
+const SEEDS = Array.from({ length: isAtLength ? 1000 : 1 }, (_, i) => i + 1);
 const days = new Map<number, Day>();
 
 /** A test that times out ends once the day has restored the time. */
@@ -21,7 +21,7 @@ test.for(SEEDS)(
   },
 );
 
-test('the same seed gives the same day again', async (test_) => {
+test.runIf(isAtLength)('the same seed gives the same day again', async (test_) => {
   const first = days.get(2) ?? (await simulate(2, test_));
   const other = days.get(1) ?? (await simulate(1, test_));
   const again = await simulate(2, test_);

@@ -31,7 +31,7 @@ import {
   NO_FEDERATION,
 } from '../server/idle-tasks.ts';
 import { OPEN_GATE } from '../server/open-gate.ts';
-import { isAtLength } from '../length.ts';
+import { isAtLength, some } from '../length.ts';
 import { failAt, type FailPoint, type Outcome } from './fail-points.ts';
 
 let world: LeaseWorld;
@@ -117,12 +117,14 @@ function powerCuts(calls: readonly string[]): Pick<FailPoint, 'at' | 'fault'>[] 
 
 const NEVER = { at: Infinity, fault: 'kill' } as const;
 
-test.each([
-  // Twice what may be asked, backup and lease, and the outcome.
-  ['the same keys', 5, false],
-  // The same, with keyset and trust anchor.
-  ['a new key', 7, true],
-])(
+test.each(
+  some(1, [
+    // Twice what may be asked, backup and lease, and the outcome.
+    ['the same keys', 5, false],
+    // The same, with keyset and trust anchor.
+    ['a new key', 7, true],
+  ]),
+)(
   'a renewal with %s that a power cut ends at any moment is taken up: one lease, and no clone',
   async (_keys, writes, isNewKey) => {
     const machine = newMachine();

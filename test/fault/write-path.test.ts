@@ -120,7 +120,6 @@ test('a kill at any moment leaves each file old or new', async () => {
   const run = async (directory: string, at: number): Promise<unknown> => {
     const env = {
       ...process.env,
-      NODE_COMPILE_CACHE: join(root, 'compiled'),
       FAIL_POINT: JSON.stringify({ directory, at, fault: 'kill' }),
     };
     const args = ['--import', failPoints, program, directory, '2', '2'];
@@ -145,7 +144,7 @@ test('a kill at any moment leaves each file old or new', async () => {
     expect(readdirSync(directory)).toEqual(NAMES);
   };
   // All files take the same calls: some are enough, with another file each time.
-  const [kills, step] = isAtLength ? [CALLS, 1] : [4, CALLS_OF_ONE + 1];
+  const [kills, step] = isAtLength ? [CALLS, 1] : [2, CALLS_OF_ONE + 1];
   for (let i = 0; i < kills; i += 2) {
     await Promise.all([i, i + 1].map((n) => kill(((n * step) % CALLS) + 1)));
   }
@@ -178,8 +177,8 @@ const REMEDIES: Readonly<Record<string, string>> = {
 
 test('every system error is reported and loses no file', async () => {
   const ends: unknown[] = [];
-  const more = ['EIO', 'ENOSPC for ever'] as const;
-  const faults = ['ENOSPC', 'EROFS for ever', ...(isAtLength ? more : [])] as const;
+  const more = ['EROFS for ever', 'EIO', 'ENOSPC for ever'] as const;
+  const faults = ['ENOSPC', ...(isAtLength ? more : [])] as const;
   await atEachCall(
     faults,
     newHome,

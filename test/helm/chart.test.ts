@@ -15,6 +15,7 @@ import { readExchanges } from '../../src/trading/venues/exchanges-file.ts';
 import { packageVersion } from '../../src/base/package-version.ts';
 import { podSecurityFaults, type PodSpec } from '../deploy/kubernetes/pod-security.ts';
 import { validatorOf } from '../deploy/kubernetes/schemas.ts';
+import { isAtLength } from '../length.ts';
 import { CHART, EXAMPLES, render, runHelm, template, type Rendered } from './helm.ts';
 import { VALUES } from './values.ts';
 
@@ -127,7 +128,7 @@ describe.for(NAMES)('with %s values', (name) => {
     expect(new Set(keys).size).toBe(keys.length);
   });
 
-  test('Helm itself finds nothing to say', async () => {
+  test.runIf(isAtLength || name === 'default')('Helm itself finds nothing to say', async () => {
     const { status, stdout } = await runHelm(['lint', '--strict', CHART], VALUES[name]);
     expect(stdout).not.toMatch(/WARNING|ERROR/);
     expect(status).toBe(0);

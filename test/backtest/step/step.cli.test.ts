@@ -8,7 +8,7 @@ import type { OrderEvent } from '../../../src/engine/journal.ts';
 import type { StepState } from '../../../src/backtest/step/stepped-run.ts';
 import { inProcess } from '../../cli/in-process.ts';
 import { BIN } from '../../cli/service-local.ts';
-import { isAtLength, some } from '../../length.ts';
+import { isAtLength } from '../../length.ts';
 
 const SMA = join(import.meta.dirname, '../../../examples/sma-crossover.yaml');
 
@@ -99,7 +99,7 @@ test.runIf(isAtLength)('at the end, the results are those of a run without steps
   }
 });
 
-test.each(some(1, ['n', 'c', 'until close > 0']))(
+test.runIf(isAtLength).each(['n', 'c', 'until close > 0'])(
   '%s at the last bar ends with the summary and the place of the files, and walks no further',
   async (command) => {
     const { code, stdout, out } = await step(['c', command, 'print bar']);
@@ -150,24 +150,27 @@ test('each stop shows the state that the recorded events and the equity give', a
   }
 });
 
-test('breakpoints stop where their expression is true, and until ends at the next such bar', async () => {
-  const [, hit, later, last] = await statesOf([
-    'break crossed_above(fast, slow)',
-    'break position > 0',
-    'delete 2',
-    'c',
-    'until time >= 2010-01-01',
-    'delete 1',
-    'c',
-  ]);
-  const { fast, slow } = hit!.state.indicators;
-  expect(hit!.stopped_by).toBe('crossed_above(fast, slow)');
-  expect(fast).toBeGreaterThan(slow!);
-  expect(later!.state.time).toBe('2010-01-04T00:00:00.000Z');
-  expect(last!.state.bar).toBe(last!.state.bars);
-});
+test.runIf(isAtLength)(
+  'breakpoints stop where their expression is true, and until ends at the next such bar',
+  async () => {
+    const [, hit, later, last] = await statesOf([
+      'break crossed_above(fast, slow)',
+      'break position > 0',
+      'delete 2',
+      'c',
+      'until time >= 2010-01-01',
+      'delete 1',
+      'c',
+    ]);
+    const { fast, slow } = hit!.state.indicators;
+    expect(hit!.stopped_by).toBe('crossed_above(fast, slow)');
+    expect(fast).toBeGreaterThan(slow!);
+    expect(later!.state.time).toBe('2010-01-04T00:00:00.000Z');
+    expect(last!.state.bar).toBe(last!.state.bars);
+  },
+);
 
-test('a command that finds nothing up to the end says so', async () => {
+test.runIf(isAtLength)('a command that finds nothing up to the end says so', async () => {
   const { stdout } = await step(['until close > 1e9', 'quit']);
   expect(stdout).toContain('not found up to the end of the run: a bar with close > 1e9');
 });
@@ -195,7 +198,7 @@ const ENDS: readonly (readonly [name: string, end: string, message: string])[] =
   ['hangs', 'for (;;);', 'did not return from bar 9 within 1 s'],
 ];
 
-test.each(some(1, ENDS))(
+test.runIf(isAtLength).each(ENDS)(
   'a strategy that %s can be walked through up to that bar',
   async (name, end, message) => {
     writeFileSync(

@@ -26,7 +26,7 @@ test('a correct bot passes every applicable case', async ({ onTestFinished }) =>
     rmSync(temporary, { recursive: true });
   });
   const lines: string[] = [];
-  const ids = CATALOGUE.map(({ id }) => id).filter((_, index) => isAtLength || index % 3 === 0);
+  const ids = CATALOGUE.map(({ id }) => id).filter((_, index) => isAtLength || index % 6 === 0);
   const result = await runConformance(bots.correct, {
     seed: SEED,
     cases: ids,
@@ -118,7 +118,8 @@ test.each(
     ],
   ] as const),
 )('a bot with %s fails the cases that test it', async (_what, bot, wrong, right) => {
-  expect(await failed(bot, [...wrong, ...right])).toEqual(wrong);
+  const expected = some(2, wrong);
+  expect(await failed(bot, [...expected, ...some(1, right)])).toEqual(expected);
 });
 
 test('a bot with two instruments trades one while the other has no data', async () => {

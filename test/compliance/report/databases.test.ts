@@ -10,11 +10,11 @@ import { setThreshold } from '../../../src/fleet/thresholds/thresholds.ts';
 import { openStorage, type Storage } from '../../../src/storage/storage.ts';
 import { CREATED } from '../../events/bots.ts';
 import { makeSessions, type MadeSession } from '../../fleet/halts/sessions.ts';
-import { DATABASES, newTables, type TestDatabase } from '../../storage/databases.ts';
+import { mainlyOn, newTables, type TestDatabase } from '../../storage/databases.ts';
 
 const NOW = CREATED.occurred_at + 60_000;
 
-describe.each(DATABASES)('a validation report on %s', (kind) => {
+describe.each(mainlyOn('sqlite'))('a validation report on %s', (kind) => {
   let database: TestDatabase;
   let storage: Storage;
   let session: MadeSession;

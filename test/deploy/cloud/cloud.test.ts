@@ -108,32 +108,35 @@ test('a container is licensed by the secrets that were seeded into a directory',
   expect((await world.cloud('renew')).stdout).toBe('');
 });
 
-test('the example script for pipelines reports a secret of the manifest that is missing', async () => {
-  await world.configure({ license_deployment_id: 'acme-prod' });
-  await world.cloud('seed', '--out', 'seeded.json');
-  await rm(join(world.directory, 'secrets', LEASE));
-  const { code: failed, stdout: said } = await world.cloud(
-    'preflight',
-    '--manifest',
-    'seeded.json',
-    '--json',
-  );
-  await writeFile(join(world.directory, 'said.json'), said);
-  const shim = `#!/bin/sh\necho "$@" > words; cat said.json; exit ${failed}\n`;
-  await writeFile(join(world.directory, 'service-local'), shim, { mode: 0o700 });
-  const script = join(import.meta.dirname, '../../../examples/preflight-secrets.ts');
-  const { code, stdout } = await runNode([script, 'seeded.json'], {
-    cwd: world.directory,
-    env: { ...world.env, PATH: `${world.directory}:${process.env['PATH']}` },
-  });
-  expect({ code, stdout }).toEqual({
-    code: 1,
-    stdout: `ok ${KEYS} \nmissing ${LEASE} The secret does not exist or has no value.\n`,
-  });
-  expect(await readFile(join(world.directory, 'words'), 'utf8')).toBe(
-    'cloud preflight --manifest seeded.json --json\n',
-  );
-});
+test.runIf(isAtLength)(
+  'the example script for pipelines reports a secret of the manifest that is missing',
+  async () => {
+    await world.configure({ license_deployment_id: 'acme-prod' });
+    await world.cloud('seed', '--out', 'seeded.json');
+    await rm(join(world.directory, 'secrets', LEASE));
+    const { code: failed, stdout: said } = await world.cloud(
+      'preflight',
+      '--manifest',
+      'seeded.json',
+      '--json',
+    );
+    await writeFile(join(world.directory, 'said.json'), said);
+    const shim = `#!/bin/sh\necho "$@" > words; cat said.json; exit ${failed}\n`;
+    await writeFile(join(world.directory, 'service-local'), shim, { mode: 0o700 });
+    const script = join(import.meta.dirname, '../../../examples/preflight-secrets.ts');
+    const { code, stdout } = await runNode([script, 'seeded.json'], {
+      cwd: world.directory,
+      env: { ...world.env, PATH: `${world.directory}:${process.env['PATH']}` },
+    });
+    expect({ code, stdout }).toEqual({
+      code: 1,
+      stdout: `ok ${KEYS} \nmissing ${LEASE} The secret does not exist or has no value.\n`,
+    });
+    expect(await readFile(join(world.directory, 'words'), 'utf8')).toBe(
+      'cloud preflight --manifest seeded.json --json\n',
+    );
+  },
+);
 
 test('cloud seed writes the keys before the lease and needs no permission to read', async () => {
   aws.denied.add('GetSecretValue');
@@ -161,84 +164,90 @@ test('cloud seed issues no lease if it cannot write to the store', async () => {
   expect(await world.issued()).toEqual(before);
 });
 
-test('the keyset verifies both old and new leases after a key rotation', async () => {
-  await world.ask(0, 'seed');
-  const old = valueOf(LEASE);
-  await world.rotateKey();
-  const { public_key_id } = await world.ask<SeedManifest>(0, 'seed');
-  const { keys } = JSON.parse(valueOf(KEYS)) as { keys: { kid: string; status: string }[] };
-  expect(keys.map(({ status }) => status).slice(0, 2)).toEqual(['active', 'retiring']);
-  expect(keys[0]!.kid).toBe(public_key_id);
-  const { keyid } = (JSON.parse(old) as { signatures: { keyid: string }[] }).signatures[0]!;
-  expect(keys.map(({ kid }) => kid)).toContain(keyid);
+test.runIf(isAtLength)(
+  'the keyset verifies both old and new leases after a key rotation',
+  async () => {
+    await world.ask(0, 'seed');
+    const old = valueOf(LEASE);
+    await world.rotateKey();
+    const { public_key_id } = await world.ask<SeedManifest>(0, 'seed');
+    const { keys } = JSON.parse(valueOf(KEYS)) as { keys: { kid: string; status: string }[] };
+    expect(keys.map(({ status }) => status).slice(0, 2)).toEqual(['active', 'retiring']);
+    expect(keys[0]!.kid).toBe(public_key_id);
+    const { keyid } = (JSON.parse(old) as { signatures: { keyid: string }[] }).signatures[0]!;
+    expect(keys.map(({ kid }) => kid)).toContain(keyid);
 
-  // The signing key changes after the keyset is written, so the keyset is written again.
-  const keysSeen: string[] = [];
-  let isFirst = true;
-  aws.onDone = async (action, name) => {
-    keysSeen.push(`${action} ${name}`);
-    if (isFirst) await world.rotateKey();
-    isFirst = false;
-  };
-  await world.ask(0, 'seed');
-  expect(keysSeen).toEqual([KEYS, KEYS, LEASE].map((name) => `PutSecretValue ${name}`));
-  expect(await world.ask(0, 'preflight')).toMatchObject({ ok: true });
-});
+    // The signing key changes after the keyset is written, so the keyset is written again.
+    const keysSeen: string[] = [];
+    let isFirst = true;
+    aws.onDone = async (action, name) => {
+      keysSeen.push(`${action} ${name}`);
+      if (isFirst) await world.rotateKey();
+      isFirst = false;
+    };
+    await world.ask(0, 'seed');
+    expect(keysSeen).toEqual([KEYS, KEYS, LEASE].map((name) => `PutSecretValue ${name}`));
+    expect(await world.ask(0, 'preflight')).toMatchObject({ ok: true });
+  },
+);
 
-test('preflight reports the status of each secret in every state of the store', async () => {
-  const empty = await world.ask<{ ok: boolean; secrets: CheckedSecret[] }>(4, 'preflight');
-  expect(empty).toMatchObject({
-    ok: false,
-    secrets: [{ status: 'missing' }, { status: 'missing' }],
-  });
+test.runIf(isAtLength)(
+  'preflight reports the status of each secret in every state of the store',
+  async () => {
+    const empty = await world.ask<{ ok: boolean; secrets: CheckedSecret[] }>(4, 'preflight');
+    expect(empty).toMatchObject({
+      ok: false,
+      secrets: [{ status: 'missing' }, { status: 'missing' }],
+    });
 
-  const status = async (...words: string[]): Promise<string> => {
-    const { stdout } = await world.cloud('preflight', '--json', ...words);
-    const { secrets } = JSON.parse(stdout) as { secrets: CheckedSecret[] };
-    return secrets.map((secret) => secret.status).join();
-  };
-  const put = (name: string, value: string): void => {
-    const id = String(aws.secrets.get(name)!.versions.length).padStart(32, '0');
-    aws.secrets.get(name)!.versions.push({ id, value, created: Date.now() });
-    aws.secrets.get(name)!.current = id;
-  };
-  await seedBefore(11 * DAY);
-  expect(await status()).toBe('ok,expired');
-  await seedBefore(8 * DAY);
-  expect(await status()).toBe('ok,grace');
-  const due = await seedBefore(6.9 * DAY);
-  expect(await status()).toBe('ok,due');
-  await writeFile(join(world.directory, 'due.json'), JSON.stringify(due));
-  // A lease that is due is still valid, so preflight succeeds.
-  await world.ask(0, 'preflight');
-  const good = await world.ask<SeedManifest>(0, 'seed');
-  expect(await status('--manifest', 'due.json')).toBe('ok,ok');
-  await writeFile(join(world.directory, 'good.json'), JSON.stringify(good));
-  const { versions } = aws.secrets.get(LEASE)!;
-  put(LEASE, versions.at(-2)!.value);
-  expect(await status('--manifest', 'good.json')).toBe('ok,older');
-  const changed = versions[3]!.value.replace(/"sig":"../, '"sig":"AB');
-  put(LEASE, changed);
-  expect(await status()).toMatch(/^ok,(unverified|malformed)$/);
-  const other = { ...good, secrets: good.secrets.slice(1) };
-  await writeFile(join(world.directory, 'other.json'), JSON.stringify(other));
-  const changedManifest = await world.cloud('preflight', '--manifest', 'other.json');
-  expect(changedManifest).toMatchObject({ code: 3, stdout: '' });
-  await world.configure({ ...AWS, license_deployment_id: 'acme-test' });
-  const foreign = await world.cloud('preflight', '--manifest', 'good.json');
-  expect(foreign.stderr).toMatch(
-    /^error invalid_data: the manifest does not belong to acme prod with/,
-  );
-  put(LEASE, versions[3]!.value);
-  expect(await status()).toBe('ok,other_deployment');
-  put(KEYS, 'canary-not-json');
-  put(LEASE, 'canary-password');
-  expect(await status()).toBe('malformed,unverified');
-  aws.denied.add('GetSecretValue');
-  expect(await status()).toBe('denied,denied');
-  const noManifest = await world.cloud('preflight', '--manifest', 'cloud.yaml');
-  expect(noManifest).toMatchObject({ code: 3 });
-});
+    const status = async (...words: string[]): Promise<string> => {
+      const { stdout } = await world.cloud('preflight', '--json', ...words);
+      const { secrets } = JSON.parse(stdout) as { secrets: CheckedSecret[] };
+      return secrets.map((secret) => secret.status).join();
+    };
+    const put = (name: string, value: string): void => {
+      const id = String(aws.secrets.get(name)!.versions.length).padStart(32, '0');
+      aws.secrets.get(name)!.versions.push({ id, value, created: Date.now() });
+      aws.secrets.get(name)!.current = id;
+    };
+    await seedBefore(11 * DAY);
+    expect(await status()).toBe('ok,expired');
+    await seedBefore(8 * DAY);
+    expect(await status()).toBe('ok,grace');
+    const due = await seedBefore(6.9 * DAY);
+    expect(await status()).toBe('ok,due');
+    await writeFile(join(world.directory, 'due.json'), JSON.stringify(due));
+    // A lease that is due is still valid, so preflight succeeds.
+    await world.ask(0, 'preflight');
+    const good = await world.ask<SeedManifest>(0, 'seed');
+    expect(await status('--manifest', 'due.json')).toBe('ok,ok');
+    await writeFile(join(world.directory, 'good.json'), JSON.stringify(good));
+    const { versions } = aws.secrets.get(LEASE)!;
+    put(LEASE, versions.at(-2)!.value);
+    expect(await status('--manifest', 'good.json')).toBe('ok,older');
+    const changed = versions[3]!.value.replace(/"sig":"../, '"sig":"AB');
+    put(LEASE, changed);
+    expect(await status()).toMatch(/^ok,(unverified|malformed)$/);
+    const other = { ...good, secrets: good.secrets.slice(1) };
+    await writeFile(join(world.directory, 'other.json'), JSON.stringify(other));
+    const changedManifest = await world.cloud('preflight', '--manifest', 'other.json');
+    expect(changedManifest).toMatchObject({ code: 3, stdout: '' });
+    await world.configure({ ...AWS, license_deployment_id: 'acme-test' });
+    const foreign = await world.cloud('preflight', '--manifest', 'good.json');
+    expect(foreign.stderr).toMatch(
+      /^error invalid_data: the manifest does not belong to acme prod with/,
+    );
+    put(LEASE, versions[3]!.value);
+    expect(await status()).toBe('ok,other_deployment');
+    put(KEYS, 'canary-not-json');
+    put(LEASE, 'canary-password');
+    expect(await status()).toBe('malformed,unverified');
+    aws.denied.add('GetSecretValue');
+    expect(await status()).toBe('denied,denied');
+    const noManifest = await world.cloud('preflight', '--manifest', 'cloud.yaml');
+    expect(noManifest).toMatchObject({ code: 3 });
+  },
+);
 
 test.runIf(isAtLength)(
   'cloud renew seeds and redeploys what is due, and prints nothing otherwise',
