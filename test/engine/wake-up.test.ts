@@ -132,9 +132,10 @@ function linesOfRepeated(drawn: GeneratedBot, rule: Rule): string[][] {
 
 describe.each(some(1, RULES))('a bot that acts only when $name', (rule) => {
   it('has the same events with own, declared and shared indicators, and with wakeOn', () => {
+    const tried = some(40, generatedBots());
     let saved = 0;
     let submitted = 0;
-    for (const drawn of some(160, generatedBots())) {
+    for (const drawn of tried) {
       const own = botOf(drawn, rule, 'own');
       const declared = botOf(drawn, rule, 'declared');
       const waking = botOf(drawn, rule, 'declared');
@@ -151,8 +152,8 @@ describe.each(some(1, RULES))('a bot that acts only when $name', (rule) => {
       if (!drawn.isLive) expect(linesOfRepeated(drawn, rule)).toEqual([expected, expected]);
       saved += declared.calls() - waking.calls();
     }
-    expect(submitted).toBeGreaterThan(1000);
-    expect(saved).toBeGreaterThan(200);
+    expect(submitted).toBeGreaterThan(6.25 * tried.length);
+    expect(saved).toBeGreaterThan(1.25 * tried.length);
   });
 });
 

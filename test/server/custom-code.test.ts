@@ -114,7 +114,7 @@ test('a backtest accepts unsaved code from callers who may save it, and checks i
 });
 
 test('custom code is stored unchanged, and altered code does not run', async () => {
-  const database = await newTables('postgres');
+  const database = await newTables('sqlite');
   const storage = await openStorage(database.location);
   try {
     const registry = { storage, clock: Date.now, customCode };

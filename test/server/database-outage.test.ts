@@ -10,6 +10,7 @@ import { createBot, getBot } from '../../src/fleet/registry/bots.ts';
 import { readEvents } from '../../src/events/read-events.ts';
 import { verifyEvents } from '../../src/events/verify-events.ts';
 import { openStorage, type Storage } from '../../src/storage/storage.ts';
+import { inProcess } from '../cli/in-process.ts';
 import { serviceLocal, type Result } from '../cli/service-local.ts';
 import { isAtLength } from '../length.ts';
 import { startPostgres, type Cluster } from '../storage/cluster.ts';
@@ -18,17 +19,18 @@ import { fillCatalogue } from '../fleet/tasks/market.ts';
 import { serveHere, startWorker, type ServerHere } from './running.ts';
 import { addTrader, tradingDocument } from './trader.ts';
 
-let cluster: Cluster;
+/** A server that can hang and restart; the tests of `npm test` need none of their own. */
+let cluster: Cluster | undefined;
 let catalogueDir: string;
 beforeAll(async () => {
   [cluster, catalogueDir] = await Promise.all([
-    startPostgres(),
+    isAtLength ? startPostgres() : undefined,
     mkdtemp(join(tmpdir(), 'service-local-outage-test-')),
   ]);
   await fillCatalogue(catalogueDir, 1);
 });
 afterAll(async () => {
-  await cluster.stop();
+  await cluster?.stop();
   await rm(catalogueDir, { recursive: true });
 });
 
@@ -38,7 +40,7 @@ let server: ServerHere;
 let authorization: string;
 
 async function start(): Promise<void> {
-  database = await newDatabase('postgres', cluster.url);
+  database = await newDatabase('postgres', cluster?.url);
   storage = await openStorage(database.location);
   authorization = await addTrader(storage, Date.now());
   const service = { storage, clock: Date.now };
@@ -47,7 +49,7 @@ async function start(): Promise<void> {
 }
 
 async function stop(): Promise<void> {
-  cluster.resume();
+  cluster?.resume();
   await server.stop();
   await storage.close();
   await database.remove();
@@ -146,7 +148,7 @@ describe('while the database hangs', () => {
       expect(before).toMatchObject({ status: 200 });
       expect(before.body['text']).toMatch(/^service_local_storage_up 1$/m);
       expect(before.body['text']).toMatch(/^service_local_license_leases\{/m);
-      await cluster.hang();
+      await cluster!.hang();
       const login = {
         administrator: 'trader',
         password: 'wrong',
@@ -199,7 +201,7 @@ describe('while the database hangs', () => {
         expect(stderr).toMatch(/^error halt_not_verified: THE HALT IS NOT IN FORCE: /);
         expect(code).toBe(7);
       }
-      cluster.resume();
+      cluster!.resume();
       expect(await send('/halts')).toMatchObject({ status: 200, body: { items: [] } });
       await expectUninterrupted();
       expect(await halt('halt', 'sma')).toMatchObject({ code: 0 });
@@ -209,16 +211,16 @@ describe('while the database hangs', () => {
 
 describe('readiness of a worker whose database hangs', () => {
   it.runIf(isAtLength)('is reported as unavailable within the timeout of a probe', async () => {
-    database = await newDatabase('postgres', cluster.url);
+    database = await newDatabase('postgres', cluster?.url);
     const worker = await startWorker(database, ['--catalogue-dir', catalogueDir]);
     try {
       const [, url] = /health and metrics at (\S+)/.exec(worker.log())!;
-      await cluster.hang();
+      await cluster!.hang();
       const answer = await fetch(`${url}/readyz`, { signal: AbortSignal.timeout(3_000) });
       expect(answer.status).toBe(503);
       expect(await answer.json()).toMatchObject({ missing: [{ part: 'storage' }] });
     } finally {
-      cluster.resume();
+      cluster!.resume();
       await worker.kill();
       await database.remove();
     }
@@ -270,12 +272,12 @@ describe('a restart of the database', () => {
     'interrupts no paper session: none restarts, fails, loses an event or repeats one',
     async () => {
       await startSessions();
-      await cluster.shutDown();
+      await cluster!.shutDown();
       const document = tradingDocument('other', 'SPX', '1d', 1);
       const asked = Promise.all([send('/bots'), post('/bots', { document })]);
       // The outage lasts as long as a restart of a real database.
       await setTimeout(1500);
-      await cluster.startAgain();
+      await cluster!.startAgain();
       expect((await asked).map(({ status }) => status)).toEqual([200, 201]);
       await expectUninterrupted();
     },
@@ -316,7 +318,7 @@ it.runIf(isAtLength)(
 
 describe('a halt whose server', () => {
   const haltAt = (url: string): Promise<Result> =>
-    serviceLocal(['bots', 'halt', 'sma', '--reason', 'it buys too much', '--json'], {
+    inProcess(['bots', 'halt', 'sma', '--reason', 'it buys too much', '--json'], {
       env: { SERVICE_LOCAL_SERVER_URL: url, SERVICE_LOCAL_TOKEN: 'a-token' },
     });
   const listening = async (onConnection: (socket: Socket) => void) => {

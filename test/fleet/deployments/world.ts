@@ -74,7 +74,7 @@ export const STATE = {
 const VENUE = { connected: true, open_orders: 0, checked_at: '2026-01-02T03:04:05Z' };
 
 export const patiently = <T>(what: () => Promise<T>): Promise<T> =>
-  vi.waitFor(what, { timeout: 30_000, interval: 60 });
+  vi.waitFor(what, { timeout: 30_000, interval: 20 });
 
 export async function newProductionWorld(gate?: Services['gate']): Promise<ProductionWorld> {
   const server = await newTestApp({}, gate);
