@@ -13,6 +13,7 @@ import {
 import { loadBot } from '../../src/bots/load-bot.ts';
 import { verb } from '../../src/cli/verbs/init.ts';
 import { directoryWith } from './specs.ts';
+import { isAtLength } from '../length.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 const PLAN: BotPlan = {

@@ -20,7 +20,7 @@ import { newLeaseWorld, proofOf, readAnswer, renew, type LeaseWorld } from './le
 const MACHINE = machineHash('b08dfa6083e7567a1921a715000001fb');
 const OTHER_MACHINE = machineHash('00000000000000000000000000000001');
 
-describe.each(mainlyOn('postgres'))('leases, on %s', (kind) => {
+describe.each(mainlyOn('sqlite'))('leases, on %s', (kind) => {
   let world: LeaseWorld;
   beforeEach(async () => {
     world = await newLeaseWorld(kind);

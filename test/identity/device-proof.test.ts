@@ -38,7 +38,7 @@ const refusal = (reason: ProofReason, more: object = {}): object =>
     ...more,
   }) as object;
 
-describe.each(mainlyOn('postgres'))('device proofs on %s', (kind) => {
+describe.each(mainlyOn('sqlite'))('device proofs on %s', (kind) => {
   let world: World;
   /** Keys of two devices; new in each test. */
   let key: SigningKey;

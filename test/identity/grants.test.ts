@@ -71,7 +71,7 @@ test('a change is judged by the next lease that it allows, wherever the term is 
   expect(grantOfPlan(USUAL_POLICY, beyond).ttl_seconds).toBe(USUAL_POLICY.ttl_max_seconds);
 });
 
-describe.each(mainlyOn('postgres'))('giving on %s', (kind) => {
+describe.each(mainlyOn('sqlite'))('giving on %s', (kind) => {
   let world: World;
   let person: Person;
   beforeAll(async () => {

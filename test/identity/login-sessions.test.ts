@@ -16,7 +16,7 @@ import { newWorld, PASSWORD, type World } from './people.ts';
 const BROWSER = { user_agent: 'Firefox/1 Linux', address: null };
 const ENDED = { code: 'not_authenticated', reason: 'session_ended' };
 
-describe.each(mainlyOn('postgres'))('a session on %s', (kind) => {
+describe.each(mainlyOn('sqlite'))('a session on %s', (kind) => {
   let world: World;
   beforeAll(async () => {
     world = await newWorld(kind);

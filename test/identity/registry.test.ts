@@ -30,7 +30,7 @@ const NEXT_YEAR = Date.UTC(2027, 0, 1);
 const FIRST_PAGE = { limit: 100 };
 const actor = 'operator';
 
-describe.each(mainlyOn('postgres'))('the registry on %s', (kind) => {
+describe.each(mainlyOn('sqlite'))('the registry on %s', (kind) => {
   let world: World;
   let identity: Identity;
 

@@ -13,7 +13,7 @@ import { newWorld, wrongCodeAt, type Person, type World } from './people.ts';
 const ACTION = 'identity.license.revoke' satisfies StepUpAction as StepUpAction;
 const TARGET = 'deployment:acme-tokyo';
 
-describe.each(mainlyOn('postgres'))('a step-up on %s', (kind) => {
+describe.each(mainlyOn('sqlite'))('a step-up on %s', (kind) => {
   let world: World;
   beforeAll(async () => {
     world = await newWorld(kind);

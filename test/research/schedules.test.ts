@@ -56,7 +56,7 @@ describe('a schedule', () => {
   });
 });
 
-describe.each(mainlyOn('postgres'))('scheduled agents on %s', (kind) => {
+describe.each(mainlyOn('sqlite'))('scheduled agents on %s', (kind) => {
   let database: TestDatabase;
   let storage: Storage;
   let now: number;

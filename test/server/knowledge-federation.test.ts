@@ -8,6 +8,7 @@ import { federationOf } from '../../src/research/knowledge/federation.ts';
 import { newWorld, type World } from '../identity/people.ts';
 import { newTestApp, type Answer, type TestApp } from './in-process.ts';
 import { serveHere, type ServerHere } from './running.ts';
+import { isAtLength } from '../length.ts';
 
 const VALID: Decision = { allowed: true, status: 'valid' };
 
@@ -135,74 +136,77 @@ test('an instance that receives a federated search does not forward it', async (
   expect(asked).toEqual(['/knowledge/search?q=drawdown&limit=10&federated=false']);
 });
 
-test('instances that do not answer are named, and do not delay the answers of others', async () => {
-  const stalled = await serve(() => {});
-  const halting = await serve((_, answer) => {
-    answer.writeHead(200, { 'Service-Name': 'service-local' }).write('{"items":[');
-  });
-  const closed = await serve(() => {});
-  others.at(-1)!.close();
-  const answer = await search({
-    stalled,
-    halting,
-    closed,
-    tokyo: tokyo.url,
-    wrong: tokyo.url,
-    nobody: tokyo.url,
-    html: await serve((_, page) => void page.end('<h1>It works!</h1>')),
-    moved: await serve((_, page) => void page.writeHead(302, { location: tokyo.url }).end()),
-    nonsense: await answering({ items: [{ text: 1 }] }),
-    relayed: await answering({
-      items: [
-        {
-          document_id: 'a',
-          document: 'a',
-          passage_id: 'a:1',
-          heading: [],
-          lines: { from: 1, to: 1 },
-          text: 'drawdown',
-          score: 1,
-          instance: 'elsewhere',
-        },
+test.runIf(isAtLength)(
+  'instances that do not answer are named, and do not delay the answers of others',
+  async () => {
+    const stalled = await serve(() => {});
+    const halting = await serve((_, answer) => {
+      answer.writeHead(200, { 'Service-Name': 'service-local' }).write('{"items":[');
+    });
+    const closed = await serve(() => {});
+    others.at(-1)!.close();
+    const answer = await search({
+      stalled,
+      halting,
+      closed,
+      tokyo: tokyo.url,
+      wrong: tokyo.url,
+      nobody: tokyo.url,
+      html: await serve((_, page) => void page.end('<h1>It works!</h1>')),
+      moved: await serve((_, page) => void page.writeHead(302, { location: tokyo.url }).end()),
+      nonsense: await answering({ items: [{ text: 1 }] }),
+      relayed: await answering({
+        items: [
+          {
+            document_id: 'a',
+            document: 'a',
+            passage_id: 'a:1',
+            heading: [],
+            lines: { from: 1, to: 1 },
+            text: 'drawdown',
+            score: 1,
+            instance: 'elsewhere',
+          },
+        ],
+      }),
+      endless: await serve((_, page) => {
+        page.writeHead(200, { 'Service-Name': 'service-local' });
+        page.end(Buffer.alloc(5 * 1024 * 1024, 'a'));
+      }),
+      echo: await serve((request, page) => {
+        page.writeHead(403, { 'Service-Name': 'service-local' });
+        const detail = `not ${request.headers.authorization}`;
+        page.end(JSON.stringify({ code: 'not_allowed', detail, request_id: '1' }));
+      }),
+    });
+    const { found, instances } = told(answer);
+    expect(found.map(([instance]) => instance)).toEqual([null, 'tokyo', null, 'tokyo']);
+    expect(instances).toEqual([
+      ['stalled', 'timed_out', 'it did not answer in time'],
+      ['halting', 'timed_out', 'it did not answer in time'],
+      ['closed', 'unreachable', 'cannot connect (ECONNREFUSED)'],
+      ['tokyo', 'answered', null],
+      ['wrong', 'refused', 'it rejected the token in WRONG_TOKEN (not_authenticated)'],
+      [
+        'nobody',
+        'refused',
+        'there is no token for nobody: NOBODY_TOKEN is not set in the environment of this server',
       ],
-    }),
-    endless: await serve((_, page) => {
-      page.writeHead(200, { 'Service-Name': 'service-local' });
-      page.end(Buffer.alloc(5 * 1024 * 1024, 'a'));
-    }),
-    echo: await serve((request, page) => {
-      page.writeHead(403, { 'Service-Name': 'service-local' });
-      const detail = `not ${request.headers.authorization}`;
-      page.end(JSON.stringify({ code: 'not_allowed', detail, request_id: '1' }));
-    }),
-  });
-  const { found, instances } = told(answer);
-  expect(found.map(([instance]) => instance)).toEqual([null, 'tokyo', null, 'tokyo']);
-  expect(instances).toEqual([
-    ['stalled', 'timed_out', 'it did not answer in time'],
-    ['halting', 'timed_out', 'it did not answer in time'],
-    ['closed', 'unreachable', 'cannot connect (ECONNREFUSED)'],
-    ['tokyo', 'answered', null],
-    ['wrong', 'refused', 'it rejected the token in WRONG_TOKEN (not_authenticated)'],
-    [
-      'nobody',
-      'refused',
-      'there is no token for nobody: NOBODY_TOKEN is not set in the environment of this server',
-    ],
-    ['html', 'invalid', 'the URL does not belong to a service-local server'],
-    ['moved', 'invalid', 'the URL does not belong to a service-local server'],
-    ['nonsense', 'invalid', 'its response is not a search result'],
-    ['relayed', 'invalid', 'its response is not a search result'],
-    ['endless', 'invalid', 'its response is too large'],
-    ['echo', 'refused', 'it rejected the token in ECHO_TOKEN (not_allowed)'],
-  ]);
-  const all = [JSON.stringify(answer.body), ...server.log].join('\n');
-  expect(all).toMatch('knowledge search at stalled failed: it did not answer in time');
-  expect(all).not.toMatch(SECRET);
-  expect(all).not.toMatch(token);
-});
+      ['html', 'invalid', 'the URL does not belong to a service-local server'],
+      ['moved', 'invalid', 'the URL does not belong to a service-local server'],
+      ['nonsense', 'invalid', 'its response is not a search result'],
+      ['relayed', 'invalid', 'its response is not a search result'],
+      ['endless', 'invalid', 'its response is too large'],
+      ['echo', 'refused', 'it rejected the token in ECHO_TOKEN (not_allowed)'],
+    ]);
+    const all = [JSON.stringify(answer.body), ...server.log].join('\n');
+    expect(all).toMatch('knowledge search at stalled failed: it did not answer in time');
+    expect(all).not.toMatch(SECRET);
+    expect(all).not.toMatch(token);
+  },
+);
 
-test('an instance that asks for a retry gets no additional time', async () => {
+test.runIf(isAtLength)('an instance that asks for a retry gets no additional time', async () => {
   let asked = 0;
   const again = await serve((_, answer) => {
     asked += 1;

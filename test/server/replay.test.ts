@@ -85,24 +85,27 @@ const alter = (condition: string): Promise<void> =>
   );
 
 describe('re-running a session', () => {
-  it('gives the same result over its recorded bars, even if the catalogue has changed', async () => {
-    const params = { fast: 12 };
-    const run_id = await session({ end: 'success' }, { params, to: '2000-09-30' });
-    const events_hash = await eventsHash({ params, to: '2000-09-30' });
-    await replaceDays(server.services.tasks.catalogueDir, (rows) => rows.slice(150));
-    const again = await replay(run_id);
-    expect(again).toEqual({
-      run_id,
-      bot_id: expect.any(String),
-      version: 1,
-      matches: true,
-      bars: 274,
-      events: expect.toSatisfy((count: number) => count > 5),
-      events_hash,
-      first_difference: null,
-      fault: null,
-    });
-  });
+  it.runIf(isAtLength)(
+    'gives the same result over its recorded bars, even if the catalogue has changed',
+    async () => {
+      const params = { fast: 12 };
+      const run_id = await session({ end: 'success' }, { params, to: '2000-09-30' });
+      const events_hash = await eventsHash({ params, to: '2000-09-30' });
+      await replaceDays(server.services.tasks.catalogueDir, (rows) => rows.slice(150));
+      const again = await replay(run_id);
+      expect(again).toEqual({
+        run_id,
+        bot_id: expect.any(String),
+        version: 1,
+        matches: true,
+        bars: 274,
+        events: expect.toSatisfy((count: number) => count > 5),
+        events_hash,
+        first_difference: null,
+        fault: null,
+      });
+    },
+  );
 
   it('gives the same result with orders canceled at the end, and while the session is running', async () => {
     const stopped = await session({ end: 'stop', untilItOrders: true });

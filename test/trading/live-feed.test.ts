@@ -11,6 +11,7 @@ import { chooseExchange, readExchanges } from '../../src/trading/venues/exchange
 import { liveFeed, type LiveOptions } from '../../src/trading/live-feed.ts';
 import type { Kline } from '../../src/compliance/venue/klines.ts';
 import { startExchange, type LocalExchange } from './local-exchange.ts';
+import { isAtLength } from '../length.ts';
 
 const START = Date.UTC(2026, 0, 5);
 const BTC = 'BTC/USDT';
@@ -311,7 +312,7 @@ describe('liveFeed', () => {
     expect(await next()).toEqual(step(5));
   });
 
-  it('retries a request after the time in Retry-After', async () => {
+  it.runIf(isAtLength)('retries a request after the time in Retry-After', async () => {
     const { market, feed } = await newWorld();
     market.keep(BTC, at(1), bar(1));
     market.stopClockAt(at(2) + 1);
@@ -339,19 +340,22 @@ describe('liveFeed', () => {
     );
   });
 
-  it('reconnects after the exchange has rejected streams for a while', async () => {
-    const { market, feed, troubles } = await newWorld();
-    const next = await feed();
-    await market.stream(BTC, at(0), bar(0));
-    market.faults.add({ on: 'connect', action: { kind: 'lost_before' } });
-    market.cut();
-    await vi.waitFor(() => expect(troubles.length).toBeGreaterThan(1));
-    market.faults.clear();
-    await market.subscribed(BTC, 2);
-    await market.stream(BTC, at(0), bar(0));
-    await market.stream(BTC, at(1), bar(1));
-    expect(await next()).toEqual(step(0));
-  });
+  it.runIf(isAtLength)(
+    'reconnects after the exchange has rejected streams for a while',
+    async () => {
+      const { market, feed, troubles } = await newWorld();
+      const next = await feed();
+      await market.stream(BTC, at(0), bar(0));
+      market.faults.add({ on: 'connect', action: { kind: 'lost_before' } });
+      market.cut();
+      await vi.waitFor(() => expect(troubles.length).toBeGreaterThan(1));
+      market.faults.clear();
+      await market.subscribed(BTC, 2);
+      await market.stream(BTC, at(0), bar(0));
+      await market.stream(BTC, at(1), bar(1));
+      expect(await next()).toEqual(step(0));
+    },
+  );
 
   it('ends with its signal', async () => {
     const { feed } = await newWorld();

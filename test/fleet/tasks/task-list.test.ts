@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { listTasks } from '../../../src/fleet/tasks/task-list.ts';
 import { openStorage, type Storage } from '../../../src/storage/storage.ts';
-import { DATABASES, newTables } from '../../storage/databases.ts';
+import { mainlyOn, newTables } from '../../storage/databases.ts';
 import { makeSessions } from '../halts/sessions.ts';
 
 /** By task, in the order in which they were queued; undefined without a result. */
@@ -42,7 +42,7 @@ async function withRuns(
   }
 }
 
-describe.each(DATABASES)('a list of tasks on %s', (kind) => {
+describe.each(mainlyOn('sqlite'))('a list of tasks on %s', (kind) => {
   it('by a figure has every task once over its pages, the best first and those without it last', () =>
     withRuns(kind, async (storage, ids) => {
       const seen: string[] = [];

@@ -11,7 +11,7 @@ import { barsEvent, type SessionBatch } from '../../../../src/trading/session-ev
 import type { SessionState } from '../../../../src/events/session-state.ts';
 import { openStorage } from '../../../../src/storage/storage.ts';
 import { SCRATCH } from '../../../scratch.ts';
-import { isAtLength } from '../../../length.ts';
+import { isAtLength, some } from '../../../length.ts';
 
 const OWNER = { deployment_id: 'd', version: 1, spec_hash: 'hash', venue: 'simulated' };
 const START = Date.UTC(2026, 0, 1);
@@ -169,11 +169,13 @@ test.runIf(isAtLength)(
   },
 );
 
-test.each([
-  ['an event that was altered', (text: string) => text.replace('"version":1', '"version":2')],
-  ['an event that is missing', (text: string) => text.slice(text.indexOf('\n') + 1)],
-  ['an end that is missing', (text: string) => text.slice(0, text.lastIndexOf('{"head"'))],
-])('finds %s in the archive', async (_, change) => {
+test.each(
+  some(1, [
+    ['an event that was altered', (text: string) => text.replace('"version":1', '"version":2')],
+    ['an event that is missing', (text: string) => text.slice(text.indexOf('\n') + 1)],
+    ['an end that is missing', (text: string) => text.slice(0, text.lastIndexOf('{"head"'))],
+  ] as const),
+)('finds %s in the archive', async (_, change) => {
   const directory = newDirectory();
   const journal = await open(directory);
   await append(journal, 1100);
