@@ -88,7 +88,9 @@ test('each template is a valid spec, also one with code', async () => {
   expect(items.map(({ name }) => name)).toEqual(
     expect.arrayContaining(['sma_crossover', 'pairs_reversion', 'module']),
   );
-  for (const { name, document, files } of items) {
+  // Each template with code starts a process.
+  const tried = items.filter(({ files }) => isAtLength || files === undefined);
+  for (const { name, document, files } of tried) {
     const body = JSON.stringify({ yaml: stringify(document), files });
     const checked = await app.request('/bots/validate', { method: 'POST', headers, body });
     expect([name, await checked.json()]).toMatchObject([name, { problems: [] }]);

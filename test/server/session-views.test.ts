@@ -7,6 +7,7 @@ import { startTaskRunner, type TaskRunner } from '../../src/fleet/tasks/task-run
 import { fillCatalogue } from '../fleet/tasks/market.ts';
 import { newTestApp, type Answer, type TestApp } from './in-process.ts';
 import { tradingDocument } from './trader.ts';
+import { isAtLength } from '../length.ts';
 
 let server: TestApp;
 let runner: TaskRunner;
@@ -192,7 +193,7 @@ describe('the trades of a session', () => {
   });
 });
 
-describe('a chat about a session that runs', () => {
+describe.runIf(isAtLength)('a chat about a session that runs', () => {
   const BOT = '/bots/running';
   const ask = async (prompt: string): Promise<ChatTurn> => {
     const { status, body } = await send('POST', `${BOT}/chat`, { prompt });

@@ -189,14 +189,17 @@ describe.each(mainlyOn('sqlite'))('archives of events on %s', (kind) => {
     expect(await fault()).toBeNull();
   });
 
-  test.runIf(isMain)('leave no rows behind but those that hot events need', async () => {
-    const before = await countRows(storage);
-    await recordedBot('six');
-    await archiveBefore('six', '2026-04');
-    const rows = await countRows(storage);
-    expect(rows['packed_bars']).toBe(before['packed_bars']);
-    expect(rows['stored_bars']).toBe(before['stored_bars']);
-    // The head of the log stays.
-    expect(rows['bot_events']! - before['bot_events']!).toBe(1);
-  });
+  test.runIf(isAtLength && isMain)(
+    'leave no rows behind but those that hot events need',
+    async () => {
+      const before = await countRows(storage);
+      await recordedBot('six');
+      await archiveBefore('six', '2026-04');
+      const rows = await countRows(storage);
+      expect(rows['packed_bars']).toBe(before['packed_bars']);
+      expect(rows['stored_bars']).toBe(before['stored_bars']);
+      // The head of the log stays.
+      expect(rows['bot_events']! - before['bot_events']!).toBe(1);
+    },
+  );
 });

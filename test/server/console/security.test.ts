@@ -164,7 +164,7 @@ describe('a login session', () => {
       await released;
     });
     await begun;
-    const rest = Array.from({ length: 20_000 }, () => storage.write(async () => {}));
+    const rest = Array.from({ length: 6000 }, () => storage.write(async () => {}));
     const settled = Promise.allSettled(rest);
     server.now += 120_000;
     const halted = other.submit('/console/halt-all', { csrf, reason: 'a', confirm: 'HALT' });
