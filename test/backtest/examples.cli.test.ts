@@ -31,15 +31,28 @@ beforeAll(async () => {
 });
 afterAll(() => rmSync(home, { recursive: true }));
 
+const results = new Map<string, Promise<Summary>>();
+
+/** Runs an example once for all tests; its files are in the directory of its name in `home`. */
+function resultOf(file: string): Promise<Summary> {
+  const result = results.get(file) ?? run(file);
+  results.set(file, result);
+  return result;
+}
+
+async function run(file: string): Promise<Summary> {
+  const args = ['backtest', join(EXAMPLES, file), '--json', '--out', join(home, file)];
+  const { stdout } = await inProcess(args, { env: { SERVICE_LOCAL_HOME: home } });
+  return JSON.parse(stdout) as Summary;
+}
+
 /** One with an own module, one with several symbols, and one with neither. */
 const MAIN = ['custom-strategy.yaml', 'momentum-rotation.yaml', 'sma-crossover.yaml'];
 
 test.each(isAtLength ? exampleBots.filter((file) => file !== 'research.yaml') : MAIN)(
   '%s has the recorded events, trades and equity',
   async (file) => {
-    const args = ['backtest', join(EXAMPLES, file), '--json', '--out', join(home, file)];
-    const { stdout } = await inProcess(args, { env: { SERVICE_LOCAL_HOME: home } });
-    const { events, trades, equity } = (JSON.parse(stdout) as Summary).hashes;
+    const { events, trades, equity } = (await resultOf(file)).hashes;
     expect([events, trades, equity].map((hash) => hash.slice(0, 12)).join(' ')).toBe(HASHES[file]);
   },
 );
@@ -51,8 +64,8 @@ const DRAWN = [
 ] as const;
 
 test.each(some(1, DRAWN))('the report of %s draws %s', async (file, indicators) => {
-  const out = join(home, `${file}.report`);
-  const args = ['backtest', join(EXAMPLES, file), '--quiet', '--out', out];
-  await inProcess(args, { env: { SERVICE_LOCAL_HOME: home } });
-  expect(readFileSync(join(out, 'report.html'), 'utf8')).toContain(`Indicators: ${indicators}.`);
+  await resultOf(file);
+  expect(readFileSync(join(home, file, 'report.html'), 'utf8')).toContain(
+    `Indicators: ${indicators}.`,
+  );
 });

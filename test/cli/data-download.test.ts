@@ -2,6 +2,7 @@ import { appendFile, mkdir, readdir, writeFile } from 'node:fs/promises';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { MINUTE } from '../../src/base/durations.ts';
 import { useFiles } from '../market/files.ts';
+import { isAtLength } from '../length.ts';
 import { startExchange, type LocalExchange } from '../trading/local-exchange.ts';
 import { inProcess } from './in-process.ts';
 import type { Result } from './service-local.ts';
@@ -101,30 +102,33 @@ test('continues after a failure, and after a process that was killed while it wr
   expect(left.filter((name) => !name.endsWith('.lock'))).toEqual(['btc-1m']);
 });
 
-test('reports missing bars, and stops at bad ones until they are skipped', async () => {
-  trade([...minutes(0, 100), ...minutes(104, 200)]);
-  exchange.keep(BTC, at(150), ['100', '90', '110', '100', '1']);
-  const bad = await download();
-  expect(bad).toMatchObject({ code: 3, stdout: '' });
-  expect(bad.stderr).toContain('high 90 is below low 110');
-  requested();
+test.runIf(isAtLength)(
+  'reports missing bars, and stops at bad ones until they are skipped',
+  async () => {
+    trade([...minutes(0, 100), ...minutes(104, 200)]);
+    exchange.keep(BTC, at(150), ['100', '90', '110', '100', '1']);
+    const bad = await download();
+    expect(bad).toMatchObject({ code: 3, stdout: '' });
+    expect(bad.stderr).toContain('high 90 is below low 110');
+    requested();
 
-  const { code, stdout } = await download('--repair', 'drop');
-  expect(code).toBe(0);
-  expect(stdout.split('\n').map((line) => line.trimEnd())).toEqual([
-    `catalog://btc-1m: 194 bars of 1m, 2024-01-01 to ${iso(198)}`,
-    'bars downloaded: 194',
-    'bars skipped for high_below_low: 1',
-    'missing bars: 5, in gaps: 2',
-    'after                 before                missing',
-    `${iso(99)}  ${iso(104)}        4`,
-    `${iso(149)}  ${iso(151)}        1`,
-    '',
-  ]);
-  expect(requested()).toEqual([198 + 1 / MINUTE]);
-});
+    const { code, stdout } = await download('--repair', 'drop');
+    expect(code).toBe(0);
+    expect(stdout.split('\n').map((line) => line.trimEnd())).toEqual([
+      `catalog://btc-1m: 194 bars of 1m, 2024-01-01 to ${iso(198)}`,
+      'bars downloaded: 194',
+      'bars skipped for high_below_low: 1',
+      'missing bars: 5, in gaps: 2',
+      'after                 before                missing',
+      `${iso(99)}  ${iso(104)}        4`,
+      `${iso(149)}  ${iso(151)}        1`,
+      '',
+    ]);
+    expect(requested()).toEqual([198 + 1 / MINUTE]);
+  },
+);
 
-test('does not mix sources: another one needs --replace', async () => {
+test.runIf(isAtLength)('does not mix sources: another one needs --replace', async () => {
   trade(minutes(0, 10));
   expect(await download()).toMatchObject({ code: 0 });
   const other = await download('--from', '2024-01-01T00:05:00Z');

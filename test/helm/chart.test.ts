@@ -15,7 +15,7 @@ import { readExchanges } from '../../src/trading/venues/exchanges-file.ts';
 import { packageVersion } from '../../src/base/package-version.ts';
 import { podSecurityFaults, type PodSpec } from '../deploy/kubernetes/pod-security.ts';
 import { validatorOf } from '../deploy/kubernetes/schemas.ts';
-import { isAtLength } from '../length.ts';
+import { isAtLength, some } from '../length.ts';
 import { CHART, EXAMPLES, render, runHelm, template, type Rendered } from './helm.ts';
 import { VALUES } from './values.ts';
 
@@ -465,29 +465,31 @@ describe('the chart', () => {
   });
 });
 
-test.for([
-  ['a value that does not exist', { databse: {} }, 'databse'],
-  ['a password', { database: { password: 'hunter2' } }, 'password'],
-  ['a database by its URL', { database: { url: 'postgres://a:b@c/d' } }, 'url'],
-  ['no database', { database: { existingSecret: '' } }, 'existingSecret'],
-  ['a key by its text', { signingKey: { pem: '-----BEGIN' } }, 'pem'],
-  ['a setting that does not exist', { settings: { worker: 2 } }, 'worker'],
-  ['a setting that the chart sets', { settings: { server_port: 80 } }, 'server_port'],
-  ['a setting with a wrong value', { settings: { license_clone_policy: 'no' } }, 'clone_policy'],
-  ['an origin with a path', { server: { publicUrl: 'https://a.example/x' } }, 'publicUrl'],
-  ['no server', { server: { replicas: 0 } }, 'replicas'],
-  ['an Ingress without a host', { ingress: { enabled: true } }, 'host'],
-  ['deployments to nowhere', { deployments: { namespaces: [] } }, 'namespaces'],
-  ['a root that is not a fingerprint', { license: { root: 'A'.repeat(42) } }, 'root'],
-  ['a collector with a password', { telemetry: { endpoint: 'http://a:b@c:4318' } }, 'endpoint'],
-  ['a port of no database', { database: { port: 0 } }, 'port'],
-  ['a short digest', { image: { digest: 'sha256:abc' } }, 'digest'],
-  [
-    'two clusters of one name',
-    { deployments: { enabled: true }, clusters: { here: {} } },
-    'clusters: here',
-  ],
-] as const)('the chart refuses %s', async ([, values, named]) => {
+test.for(
+  some(2, [
+    ['a password', { database: { password: 'hunter2' } }, 'password'],
+    ['a value that does not exist', { databse: {} }, 'databse'],
+    ['a database by its URL', { database: { url: 'postgres://a:b@c/d' } }, 'url'],
+    ['no database', { database: { existingSecret: '' } }, 'existingSecret'],
+    ['a key by its text', { signingKey: { pem: '-----BEGIN' } }, 'pem'],
+    ['a setting that does not exist', { settings: { worker: 2 } }, 'worker'],
+    ['a setting that the chart sets', { settings: { server_port: 80 } }, 'server_port'],
+    ['a setting with a wrong value', { settings: { license_clone_policy: 'no' } }, 'clone_policy'],
+    ['an origin with a path', { server: { publicUrl: 'https://a.example/x' } }, 'publicUrl'],
+    ['no server', { server: { replicas: 0 } }, 'replicas'],
+    ['an Ingress without a host', { ingress: { enabled: true } }, 'host'],
+    ['deployments to nowhere', { deployments: { namespaces: [] } }, 'namespaces'],
+    ['a root that is not a fingerprint', { license: { root: 'A'.repeat(42) } }, 'root'],
+    ['a collector with a password', { telemetry: { endpoint: 'http://a:b@c:4318' } }, 'endpoint'],
+    ['a port of no database', { database: { port: 0 } }, 'port'],
+    ['a short digest', { image: { digest: 'sha256:abc' } }, 'digest'],
+    [
+      'two clusters of one name',
+      { deployments: { enabled: true }, clusters: { here: {} } },
+      'clusters: here',
+    ],
+  ] as const),
+)('the chart refuses %s', async ([, values, named]) => {
   const { status, stderr } = await template(values);
   expect(status).toBe(1);
   expect(stderr).toContain(named);

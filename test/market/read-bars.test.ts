@@ -145,9 +145,9 @@ describe('a line that is too long', () => {
 
   // DuckDB silently drops the last line of a file if it exceeds 32 MiB.
   test.each(
-    some(2, [
-      ['after the header', [header, long(40_000_000)], 2],
+    some(1, [
       ['in the middle', [header, ...rows, long(3_000_000), ...rows], 52],
+      ['after the header', [header, long(40_000_000)], 2],
       ['at the end, without a line feed', [header, ...rows, long(40_000_000)], 52],
       ['as the only one', [`${header},${'x'.repeat(3_000_000)}`], 1],
     ] as const),

@@ -51,11 +51,15 @@ async function json<T>(...args: string[]): Promise<T> {
   return JSON.parse(stdout) as T;
 }
 
-/** Uses one worker, which starts the fewest threads; the separate sweeps use several. */
+/** Uses one worker, which starts the fewest threads; the separate sweeps use several at length. */
 function walk(bot: string, out: string, ...more: string[]): Promise<WalkForwardDocument> {
   const limits = ['--workers', '1', '--out', join(directory, out)];
   return json('backtest', 'walk-forward', bot, ...GRID, ...SPANS, ...limits, ...more);
 }
+
+let analysis: Promise<WalkForwardDocument> | undefined;
+/** An analysis that several tests read. */
+const walked = () => (analysis ??= walk(botFile('walked'), 'walked'));
 
 /** Rows of `trades.csv` without the numbers of the trades. */
 function tradesIn(out: string): string[] {
@@ -66,7 +70,7 @@ function tradesIn(out: string): string[] {
 }
 
 test('the analysis equals sweeps and backtests that a person runs one after another', async () => {
-  const document = await walk(botFile('walked'), 'walked');
+  const document = await walked();
   const days = (from: number, to: number): string[] => [
     '--from',
     formatTime(from),
@@ -94,6 +98,7 @@ test('the analysis equals sweeps and backtests that a person runs one after anot
       ...GRID,
       ...train,
       ...out('sweep'),
+      ...(isAtLength ? [] : ['--workers', '1']),
     );
     expect(step.params).toEqual(swept.best!.params);
     expect(step.in_sample).toEqual(swept.best!.metrics);
@@ -134,7 +139,7 @@ test('the analysis equals sweeps and backtests that a person runs one after anot
 });
 
 test('no bar of a test window reaches its training', async () => {
-  const before = await walk(botFile('unchanged'), 'unchanged');
+  const before = await walked();
   const changed = join(directory, 'changed.csv');
   // Prices after the first day of the second test window are a third.
   const [head, ...rows] = readFileSync(DATA, 'utf8').trimEnd().split('\n');
