@@ -95,7 +95,7 @@ export default defineConfig({
           exclude: [LEASES, LONG, ...withMocks],
         },
       },
-      { test: { ...test, alias, name: 'alone', include: withMocks } },
+      { test: { ...test, alias, name: 'alone', include: withMocks, exclude: [LONG] } },
       {
         test: { ...test, name: 'leases', isolate: false, include: [LEASES], exclude: [LONG] },
       },
