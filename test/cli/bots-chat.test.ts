@@ -4,6 +4,7 @@ import type { ChatTurn } from '../../src/api/research.ts';
 import { newTestApp, type TestApp } from '../server/in-process.ts';
 import { listen, type Listening } from '../server/listening.ts';
 import { researchDocument } from '../research/talk.ts';
+import { isAtLength } from '../length.ts';
 import { inProcess } from './in-process.ts';
 import { createTerminal } from './terminal.ts';
 
@@ -63,7 +64,7 @@ describe('bots chat', () => {
   });
 
   it('asks each line of standard input as a separate question, in one session', async () => {
-    const lines = Array.from({ length: 30 }, (_, i) => `Question ${i + 1}?`);
+    const lines = Array.from({ length: isAtLength ? 30 : 5 }, (_, i) => `Question ${i + 1}?`);
     const input = `${lines.join('\n\n')}\n`;
     const { code, stdout, stderr } = await inProcess(['bots', 'chat', 'talk', '--json'], {
       env,

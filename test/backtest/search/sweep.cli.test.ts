@@ -217,21 +217,19 @@ test.runIf(isAtLength)(
   },
 );
 
-test.each(
-  some(1, [
-    ['calls process.exit()', 'process.exit(0);', /must not call process\.exit\(\)/],
-    [
-      'orders after an await',
-      'void Promise.resolve().then(() => broker.target(instrument, 1));',
-      /orders must be placed/,
-    ],
-    [
-      'takes memory without end',
-      'const kept = []; for (;;) kept.push(new Float64Array(1e6).fill(1));',
-      /limit of 128 MB/,
-    ],
-  ]),
-)('a trial that %s fails, and the others run', async (what, code, message) => {
+test.runIf(isAtLength).each([
+  ['calls process.exit()', 'process.exit(0);', /must not call process\.exit\(\)/],
+  [
+    'orders after an await',
+    'void Promise.resolve().then(() => broker.target(instrument, 1));',
+    /orders must be placed/,
+  ],
+  [
+    'takes memory without end',
+    'const kept = []; for (;;) kept.push(new Float64Array(1e6).fill(1));',
+    /limit of 128 MB/,
+  ],
+])('a trial that %s fails, and the others run', async (what, code, message) => {
   const name = `failing_${what.replaceAll(/\W+/g, '_').toLowerCase().replace(/_$/, '')}`;
   const file = dayBot(name, `if (params.day === 3) { ${code} }`);
   const { code: exit, stdout } = await sweep(

@@ -175,12 +175,15 @@ test.runIf(isAtLength)('a command that finds nothing up to the end says so', asy
   expect(stdout).toContain('not found up to the end of the run: a bar with close > 1e9');
 });
 
-test('a strategy of the user in a thread of its own can be stepped through', async () => {
-  const file = join(import.meta.dirname, '../../../examples/custom-strategy.yaml');
-  const { code, stdout } = await step(['f', 'q'], [], file);
-  expect(code).toBe(0);
-  expect(stdout).toContain('stopped by next fill');
-});
+test.runIf(isAtLength)(
+  'a strategy of the user in a thread of its own can be stepped through',
+  async () => {
+    const file = join(import.meta.dirname, '../../../examples/custom-strategy.yaml');
+    const { code, stdout } = await step(['f', 'q'], [], file);
+    expect(code).toBe(0);
+    expect(stdout).toContain('stopped by next fill');
+  },
+);
 
 test.runIf(isAtLength)('Ctrl-C ends it with code 130 and without files', async () => {
   const out = join(directory, 'interrupted');
