@@ -6,7 +6,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Summary } from '../../src/backtest/summary.ts';
 import type { OrderEvent } from '../../src/engine/journal.ts';
 import { inProcess } from '../cli/in-process.ts';
-import { isAtLength, some } from '../length.ts';
+import { some } from '../length.ts';
 
 let directory: string;
 beforeAll(() => {
@@ -88,19 +88,16 @@ test('four sales of nearly the whole position cannot break a position limit toge
   expect(summary.orders.denied).toBe(2);
 });
 
-test.runIf(isAtLength)(
-  'two full exits after a loss limit do not reverse the position',
-  async () => {
-    const { summary, positions } = await run({
-      name: 'turned',
-      closes: [100, 100, 80, 80, 80],
-      risk: '{ max_drawdown_pct: 0.1 }',
-      onBar: 'if (bar === 0) buy(800); if (bar === 2) { sell(800); sell(800); }',
-    });
-    expect(positions).toEqual([800, 0]);
-    expect(summary.orders.denied).toBe(1);
-  },
-);
+test('two full exits after a loss limit do not reverse the position', async () => {
+  const { summary, positions } = await run({
+    name: 'turned',
+    closes: [100, 100, 80, 80, 80],
+    risk: '{ max_drawdown_pct: 0.1 }',
+    onBar: 'if (bar === 0) buy(800); if (bar === 2) { sell(800); sell(800); }',
+  });
+  expect(positions).toEqual([800, 0]);
+  expect(summary.orders.denied).toBe(1);
+});
 
 test.each(
   some(1, [

@@ -91,43 +91,40 @@ test('a fork without a change reproduces the session, and changes no event of th
   expect((await bots(words)).stdout).toContain('All order events are equal');
 });
 
-test.runIf(isAtLength)(
-  'a fork shares the verified past, and shows another future in the terminal and as a page',
-  async () => {
-    const words = ['fork', 'sma', '--at', at, '--set', 'params.fast=4'];
-    const { comparison } = await json<BotFork>(...words);
-    const { at: moment, params, curves, first_difference, after } = comparison!;
-    expect(params).toEqual([
-      { name: 'fast', session: 12, fork: 4 },
-      { name: 'slow', session: 30, fork: 30 },
-    ]);
-    const forkAt = Date.parse(moment.time);
-    const [session, fork] = curves.growth as [number[], number[]];
-    const next = curves.time.findIndex((seconds) => seconds * 1000 > forkAt);
-    expect(next).toBe(150);
-    expect(fork.slice(0, next)).toEqual(session.slice(0, next));
-    expect(fork).not.toEqual(session);
-    const { session: one, fork: other } = first_difference!;
-    for (const event of [one, other]) {
-      expect(Date.parse(String(event!['time']))).toBeGreaterThan(forkAt);
-    }
-    const total = after.find(({ figure }) => figure === 'total_return')!;
-    expect(total.values[1]).toBeCloseTo((1 + fork.at(-1)!) / (1 + fork[next - 1]!) - 1, 5);
+test('a fork shares the verified past, and shows another future in the terminal and as a page', async () => {
+  const words = ['fork', 'sma', '--at', at, '--set', 'params.fast=4'];
+  const { comparison } = await json<BotFork>(...words);
+  const { at: moment, params, curves, first_difference, after } = comparison!;
+  expect(params).toEqual([
+    { name: 'fast', session: 12, fork: 4 },
+    { name: 'slow', session: 30, fork: 30 },
+  ]);
+  const forkAt = Date.parse(moment.time);
+  const [session, fork] = curves.growth as [number[], number[]];
+  const next = curves.time.findIndex((seconds) => seconds * 1000 > forkAt);
+  expect(next).toBe(150);
+  expect(fork.slice(0, next)).toEqual(session.slice(0, next));
+  expect(fork).not.toEqual(session);
+  const { session: one, fork: other } = first_difference!;
+  for (const event of [one, other]) {
+    expect(Date.parse(String(event!['time']))).toBeGreaterThan(forkAt);
+  }
+  const total = after.find(({ figure }) => figure === 'total_return')!;
+  expect(total.values[1]).toBeCloseTo((1 + fork.at(-1)!) / (1 + fork[next - 1]!) - 1, 5);
 
-    const shown = await bots([...words, '--html', 'fork.html']);
-    expect(shown).toMatchObject({ code: 0, stderr: '' });
-    expect(shown.stdout).toContain('parameter fast: 12 in the session, 4 in the fork');
-    expect(shown.stdout).toMatch(/After the change\n +session +fork\n/);
-    expect(shown.stdout).toContain(`page: ${directory}/fork.html`);
-    const page = await readFile(join(directory, 'fork.html'), 'utf8');
-    expect(page).toContain('fast: 12 in the session, 4 in the fork');
-    expect(page).toMatch(/followed by\s+150 bars, with\s+4 order events/);
-    expect(page).toContain('Whole session: trades');
-    expect(page).toContain(`"arrowAt":${forkAt / 1000}`);
-  },
-);
+  const shown = await bots([...words, '--html', 'fork.html']);
+  expect(shown).toMatchObject({ code: 0, stderr: '' });
+  expect(shown.stdout).toContain('parameter fast: 12 in the session, 4 in the fork');
+  expect(shown.stdout).toMatch(/After the change\n +session +fork\n/);
+  expect(shown.stdout).toContain(`page: ${directory}/fork.html`);
+  const page = await readFile(join(directory, 'fork.html'), 'utf8');
+  expect(page).toContain('fast: 12 in the session, 4 in the fork');
+  expect(page).toMatch(/followed by\s+150 bars, with\s+4 order events/);
+  expect(page).toContain('Whole session: trades');
+  expect(page).toContain(`"arrowAt":${forkAt / 1000}`);
+});
 
-test.runIf(isAtLength)('a fork verifies the newest recorded state before it', async () => {
+test('a fork verifies the newest recorded state before it', async () => {
   const bars = await seqsOf('data.bars');
   // A session records its state after at most 256 bars.
   const states = (await seqsOf('session.state')).filter((seq) => seq < bars.at(-1)!);

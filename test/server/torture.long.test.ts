@@ -4,14 +4,17 @@ import { torture } from './torture.ts';
 
 it.each([
   ['on SQLite', 'sqlite', 1],
-  ['with another one on PostgreSQL', 'postgres', 2],
-] as const)('a killed server loses nothing that it acknowledged, %s', async (_, kind, servers) => {
-  const database = await newDatabase(kind);
-  try {
-    const { acknowledged, cutOff } = await torture(database, { rounds: 2, servers, seed: 5 });
-    expect(acknowledged.issue + acknowledged.renew).toBeGreaterThan(0);
-    expect(cutOff.issue.sent + cutOff.renew.sent).toBeGreaterThan(0);
-  } finally {
-    await database.remove();
-  }
-});
+  ['of two on one PostgreSQL', 'postgres', 2],
+] as const)(
+  'a killed server %s has lost nothing that it acknowledged',
+  async (_, kind, servers) => {
+    const database = await newDatabase(kind);
+    try {
+      const { acknowledged, cutOff } = await torture(database, { rounds: 2, servers, seed: 5 });
+      expect(acknowledged.issue + acknowledged.renew).toBeGreaterThan(0);
+      expect(cutOff.issue.sent + cutOff.renew.sent).toBeGreaterThan(0);
+    } finally {
+      await database.remove();
+    }
+  },
+);

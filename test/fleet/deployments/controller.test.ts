@@ -210,7 +210,7 @@ describe('a deployment', () => {
     },
   );
 
-  it.runIf(isAtLength)('is not applied again by a database that is not adopted', async () => {
+  it('is not applied again by a database that is not adopted', async () => {
     const { deployment_id } = await world.deploy('sma');
     await world.execute('update database_identity set superseded_by = 2');
     const asked = world.cluster.asked.length;
@@ -223,7 +223,7 @@ describe('a deployment', () => {
     await patiently(async () => expect(world.cluster.asked.length).toBeGreaterThan(asked));
   });
 
-  it.runIf(isAtLength)('is not applied again while one of its pods is left', async () => {
+  it('is not applied again while one of its pods is left', async () => {
     const { deployment_id } = await world.deploy('sma');
     const asked = world.cluster.asked.length;
     world.cluster.show(deployment_id, { phase: 'missing' });
@@ -233,63 +233,54 @@ describe('a deployment', () => {
     await until(deployment_id, { cluster_state: { phase: 'progressing' } });
   });
 
-  it.runIf(isAtLength)(
-    'is scaled down when its runner keeps reporting after a request to end',
-    async () => {
-      const { task_id, deployment_id } = await world.deploy('sma');
-      const one = world.instance(deployment_id);
-      await one.report();
-      await stop(task_id);
-      for (let seconds = 0; seconds < 60; seconds += 20) {
-        world.now += 20_000;
-        expect(await one.report({ status: 'stopping' })).toMatchObject({ command: 'stop' });
-      }
-      expect(await world.ended(task_id)).toMatchObject({
-        status: 'failed',
-        error: { reason: 'orders_not_verified' },
-      });
-    },
-  );
+  it('is scaled down when its runner keeps reporting after a request to end', async () => {
+    const { task_id, deployment_id } = await world.deploy('sma');
+    const one = world.instance(deployment_id);
+    await one.report();
+    await stop(task_id);
+    for (let seconds = 0; seconds < 60; seconds += 20) {
+      world.now += 20_000;
+      expect(await one.report({ status: 'stopping' })).toMatchObject({ command: 'stop' });
+    }
+    expect(await world.ended(task_id)).toMatchObject({
+      status: 'failed',
+      error: { reason: 'orders_not_verified' },
+    });
+  });
 
-  it.runIf(isAtLength)(
-    'leaves no objects of a delayed controller after another has ended it',
-    async () => {
-      const { cluster } = world;
-      const late = heldUp('Deployment');
-      const { body } = await world.post('/bots/sma/deploy', { cluster: 'trading' });
-      const { task_id } = body as Deployed;
-      await late.reached;
-      await takeFrom(task_id);
-      await patiently(async () => expect(cluster.objects.size).toBe(6));
-      await stop(task_id);
-      expect(await world.ended(task_id)).toMatchObject({ status: 'success' });
-      expect(cluster.objects.size).toBe(1);
-      const removed = cluster.asked.length;
-      late.goOn();
-      await patiently(async () => expect(cluster.asked.slice(removed).at(-1)).toBe('remove'));
-      expect([...cluster.objects.values()].map(({ kind }) => kind)).not.toContain('Deployment');
-    },
-  );
+  it('leaves no objects of a delayed controller after another has ended it', async () => {
+    const { cluster } = world;
+    const late = heldUp('Deployment');
+    const { body } = await world.post('/bots/sma/deploy', { cluster: 'trading' });
+    const { task_id } = body as Deployed;
+    await late.reached;
+    await takeFrom(task_id);
+    await patiently(async () => expect(cluster.objects.size).toBe(6));
+    await stop(task_id);
+    expect(await world.ended(task_id)).toMatchObject({ status: 'success' });
+    expect(cluster.objects.size).toBe(1);
+    const removed = cluster.asked.length;
+    late.goOn();
+    await patiently(async () => expect(cluster.asked.slice(removed).at(-1)).toBe('remove'));
+    expect([...cluster.objects.values()].map(({ kind }) => kind)).not.toContain('Deployment');
+  });
 
-  it.runIf(isAtLength)(
-    'gets a new token after a delayed controller has applied its own',
-    async () => {
-      const late = heldUp('Secret');
-      const { body } = await world.post('/bots/sma/deploy', { cluster: 'trading' });
-      const { task_id, deployment_id } = body as Deployed;
-      await late.reached;
-      await takeFrom(task_id);
-      await until(deployment_id, { applied_at: expect.any(String) as string });
-      const one = world.instance(deployment_id);
+  it('gets a new token after a delayed controller has applied its own', async () => {
+    const late = heldUp('Secret');
+    const { body } = await world.post('/bots/sma/deploy', { cluster: 'trading' });
+    const { task_id, deployment_id } = body as Deployed;
+    await late.reached;
+    await takeFrom(task_id);
+    await until(deployment_id, { applied_at: expect.any(String) as string });
+    const one = world.instance(deployment_id);
+    await one.report();
+    late.goOn();
+    await patiently(async () => expect(await one.send()).toMatchObject({ status: 401 }));
+    await patiently(async () => {
+      world.cluster.show(deployment_id, { phase: 'degraded', message: String(Math.random()) });
       await one.report();
-      late.goOn();
-      await patiently(async () => expect(await one.send()).toMatchObject({ status: 401 }));
-      await patiently(async () => {
-        world.cluster.show(deployment_id, { phase: 'degraded', message: String(Math.random()) });
-        await one.report();
-      });
-    },
-  );
+    });
+  });
 
   it.runIf(isAtLength)(
     'gets a token whose write was not confirmed again, although it must end',
@@ -400,30 +391,27 @@ describe('a deployment', () => {
     expect((await world.stateOf('sma', fresh.deployment_id)).opening).toBeNull();
   });
 
-  it.runIf(isAtLength)(
-    'counts earlier losses although the last deployment was canceled before it began',
-    async () => {
-      const old = await world.deploy('sma');
-      await lose(old, () => stop(old.task_id));
-      world.now += 1000;
-      const { production } = world.services;
-      const { cluster: connect } = production;
-      const cluster = () => {
-        throw DOWN;
-      };
-      Object.assign(production, { cluster });
-      const { body } = await world.post('/bots/sma/deploy', { cluster: 'trading' });
-      const { task_id } = body as Deployed;
-      await isRunning(task_id);
-      await release(task_id);
-      await world.post(`/tasks/${task_id}/cancel`);
-      expect(await world.ended(task_id)).toMatchObject({ status: 'canceled' });
-      Object.assign(production, { cluster: connect });
-      const next = await world.deploy('sma');
-      const { opening } = await world.stateOf('sma', next.deployment_id);
-      expect(opening!.risk!.peak_equity / opening!.cash).toBeCloseTo(100 / 60);
-    },
-  );
+  it('counts earlier losses although the last deployment was canceled before it began', async () => {
+    const old = await world.deploy('sma');
+    await lose(old, () => stop(old.task_id));
+    world.now += 1000;
+    const { production } = world.services;
+    const { cluster: connect } = production;
+    const cluster = () => {
+      throw DOWN;
+    };
+    Object.assign(production, { cluster });
+    const { body } = await world.post('/bots/sma/deploy', { cluster: 'trading' });
+    const { task_id } = body as Deployed;
+    await isRunning(task_id);
+    await release(task_id);
+    await world.post(`/tasks/${task_id}/cancel`);
+    expect(await world.ended(task_id)).toMatchObject({ status: 'canceled' });
+    Object.assign(production, { cluster: connect });
+    const next = await world.deploy('sma');
+    const { opening } = await world.stateOf('sma', next.deployment_id);
+    expect(opening!.risk!.peak_equity / opening!.cash).toBeCloseTo(100 / 60);
+  });
 
   it('inherits losses and prices with the account that it continues, unless a person resets them', async () => {
     const continued = async (change: object): Promise<ProductionDeployment['opening']> => {
@@ -497,69 +485,63 @@ describe('a deployment', () => {
     });
   });
 
-  it.runIf(isAtLength)(
-    'has a price for each inherited position, however long ago its last bar was',
-    async () => {
-      const old = await world.deploy('sma');
-      const one = world.instance(old.deployment_id);
-      await one.report();
-      await one.report({ batch: batchOf(1) });
-      const bars = { NDX: [1, 1, 1, 1, 1] };
-      for (let number = 2; number < 5; number += 1) {
-        const events = Array.from({ length: 500 }, (_, i) => {
-          const occurred_at = Date.parse(STATE.time) + (number * 500 + i) * 86_400_000;
-          const time = new Date(occurred_at).toISOString();
-          return { kind: 'data.bars', occurred_at, payload: { time, bars } };
-        });
-        await one.report({ batch: { number, events, state: STATE, steps: number } });
-      }
-      const { body } = await world.post('/bots/sma/deploy', { cluster: 'trading', replace: true });
-      await one.report({ status: 'ended', ended: STOPPED });
-      const { deployment_id } = body as Deployed;
-      await until(deployment_id, { waits: false });
-      const { opening } = await world.stateOf('sma', deployment_id);
-      expect(opening).toMatchObject({ positions: { SPX: { price: 100.5 } } });
-    },
-  );
-
-  it.runIf(isAtLength)(
-    'passes on the account of its predecessor when it is replaced before it has begun',
-    async () => {
-      const old = await world.deploy('sma');
-      const one = world.instance(old.deployment_id);
-      await one.report();
-      await one.report({ batch: batchOf(1) });
-      const replace = async (): Promise<Deployed> => {
-        const { body } = await world.post('/bots/sma/deploy', {
-          cluster: 'trading',
-          replace: true,
-        });
-        return body as Deployed;
-      };
-      const { production } = world.services;
-      const unknown = new ServiceError('conflict', 'there is no such cluster');
-      const none = () => {
-        throw unknown;
-      };
-      const { cluster: connect } = production;
-      Object.assign(production, { cluster: none });
-      const second = await replace();
-      await one.report({ status: 'ended', ended: STOPPED });
-      await world.ended(old.task_id);
-      await isRunning(second.task_id);
-      await release(second.task_id);
-      const third = await replace();
-      await world.ended(second.task_id);
-      Object.assign(production, { cluster: connect });
-      await until(third.deployment_id, { cluster_state: { phase: 'progressing' } });
-      const config = [...world.cluster.objects.values()].find(({ kind }) => kind === 'ConfigMap')!;
-      const { 'run.json': run } = config['data'] as Readonly<Record<'run.json', string>>;
-      expect(JSON.parse(run)).toMatchObject({
-        deployment_id: third.deployment_id,
-        opening: { positions: { SPX: { quantity: 100 } } },
+  it('has a price for each inherited position, however long ago its last bar was', async () => {
+    const old = await world.deploy('sma');
+    const one = world.instance(old.deployment_id);
+    await one.report();
+    await one.report({ batch: batchOf(1) });
+    const bars = { NDX: [1, 1, 1, 1, 1] };
+    for (let number = 2; number < 5; number += 1) {
+      const events = Array.from({ length: 500 }, (_, i) => {
+        const occurred_at = Date.parse(STATE.time) + (number * 500 + i) * 86_400_000;
+        const time = new Date(occurred_at).toISOString();
+        return { kind: 'data.bars', occurred_at, payload: { time, bars } };
       });
-    },
-  );
+      await one.report({ batch: { number, events, state: STATE, steps: number } });
+    }
+    const { body } = await world.post('/bots/sma/deploy', { cluster: 'trading', replace: true });
+    await one.report({ status: 'ended', ended: STOPPED });
+    const { deployment_id } = body as Deployed;
+    await until(deployment_id, { waits: false });
+    const { opening } = await world.stateOf('sma', deployment_id);
+    expect(opening).toMatchObject({ positions: { SPX: { price: 100.5 } } });
+  });
+
+  it('passes on the account of its predecessor when it is replaced before it has begun', async () => {
+    const old = await world.deploy('sma');
+    const one = world.instance(old.deployment_id);
+    await one.report();
+    await one.report({ batch: batchOf(1) });
+    const replace = async (): Promise<Deployed> => {
+      const { body } = await world.post('/bots/sma/deploy', {
+        cluster: 'trading',
+        replace: true,
+      });
+      return body as Deployed;
+    };
+    const { production } = world.services;
+    const unknown = new ServiceError('conflict', 'there is no such cluster');
+    const none = () => {
+      throw unknown;
+    };
+    const { cluster: connect } = production;
+    Object.assign(production, { cluster: none });
+    const second = await replace();
+    await one.report({ status: 'ended', ended: STOPPED });
+    await world.ended(old.task_id);
+    await isRunning(second.task_id);
+    await release(second.task_id);
+    const third = await replace();
+    await world.ended(second.task_id);
+    Object.assign(production, { cluster: connect });
+    await until(third.deployment_id, { cluster_state: { phase: 'progressing' } });
+    const config = [...world.cluster.objects.values()].find(({ kind }) => kind === 'ConfigMap')!;
+    const { 'run.json': run } = config['data'] as Readonly<Record<'run.json', string>>;
+    expect(JSON.parse(run)).toMatchObject({
+      deployment_id: third.deployment_id,
+      opening: { positions: { SPX: { quantity: 100 } } },
+    });
+  });
 
   it.runIf(isAtLength)(
     'begins although the deployment that it replaces is canceled after its controller died',
@@ -647,7 +629,7 @@ describe('a halt of a deployment', () => {
     });
   });
 
-  it.runIf(isAtLength)('ends the pod of a silent runner, and is not verified', async () => {
+  it('ends the pod of a silent runner, and is not verified', async () => {
     const { deployment_id } = await world.deploy('sma');
     const one = world.instance(deployment_id);
     await one.report();

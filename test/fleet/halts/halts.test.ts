@@ -18,13 +18,7 @@ import { claimTasks } from '../../../src/fleet/tasks/lifecycle.ts';
 import { startPaper } from '../../../src/fleet/tasks/paper.ts';
 import { recordBatch } from '../../../src/fleet/tasks/session-record.ts';
 import type { TaskService } from '../../../src/fleet/tasks/tasks.ts';
-import {
-  DATABASES,
-  mainlyOn,
-  newDatabase,
-  newTables,
-  type TestDatabase,
-} from '../../storage/databases.ts';
+import { DATABASES, newDatabase, newTables, type TestDatabase } from '../../storage/databases.ts';
 import { fillCatalogue } from '../tasks/market.ts';
 import { tradingDocument } from '../../server/trader.ts';
 import { isAtLength } from '../../length.ts';
@@ -267,7 +261,7 @@ describe.each(DATABASES)('halts on %s', (kind) => {
   });
 });
 
-describe.each(mainlyOn('sqlite'))('a halt on %s that is repeated, interrupted or late', (kind) => {
+describe.each(DATABASES)('a halt on %s that is repeated, interrupted or late', (kind) => {
   useDatabase(kind);
 
   it('a repeated halt ends nothing twice, and is verified again', async () => {
@@ -399,7 +393,7 @@ const KEEPING = {
      create trigger keep before update on bot_deployments for each row execute function keep()`,
 } as const;
 
-describe.each(mainlyOn('sqlite'))('halts on a %s with faulty writes', (kind) => {
+describe.each(DATABASES)('halts on a %s with faulty writes', (kind) => {
   useDatabase(kind, newDatabase);
 
   it('a halt reports a deployment that is not halted because a write was lost', async () => {

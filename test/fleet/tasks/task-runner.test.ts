@@ -448,18 +448,15 @@ describe('tasks', () => {
     },
   );
 
-  it.runIf(isAtLength)(
-    'a worker does not reclaim tasks of a live worker when its own clock is set ahead',
-    async () => {
-      const task_id = await start();
-      await claimAs(ELSEWHERE);
-      run();
-      await looked();
-      now += 86_400_000;
-      await looked();
-      expect(await find(task_id)).toMatchObject({ status: 'running', attempts: 1 });
-    },
-  );
+  it('a worker does not reclaim tasks of a live worker when its own clock is set ahead', async () => {
+    const task_id = await start();
+    await claimAs(ELSEWHERE);
+    run();
+    await looked();
+    now += 86_400_000;
+    await looked();
+    expect(await find(task_id)).toMatchObject({ status: 'running', attempts: 1 });
+  });
 });
 
 describe('a worker whose database does not answer', () => {

@@ -6,7 +6,6 @@ import { eventOfAnswer } from '../../../../src/trading/host/pod/server-connectio
 import { clientOrderId, type VenueOrder } from '../../../../src/trading/venue.ts';
 import { newScript, unavailable, until, type Script } from './scripted.ts';
 import { ACTS, BTC, DEPLOYMENT } from './world.ts';
-import { isAtLength } from '../../../length.ts';
 
 const statuses = ({ orders }: Script) => [...orders.values()].map(({ status }) => status);
 const ANSWER = {
@@ -211,24 +210,21 @@ test.each(['stopped', 'halted', 'failed'] as const)(
   },
 );
 
-test.runIf(isAtLength)(
-  'without its log, a runner cancels orders of its server that reach the venue after it found none',
-  async () => {
-    const script = await newScript();
-    script.controls = { ...script.controls, database_epoch: 2 };
-    const client_order_id = clientOrderId(DEPLOYMENT, 7, 2);
-    const id = { order: 7, client_order_id };
-    const made = { ...id, symbol: BTC, side: 'buy', type: 'limit', quantity: 1 } as VenueOrder;
-    const nothing = { filled: 0, cost: 0, fee: 0, fee_units: 0 };
-    const placed = { ...id, ...nothing, status: 'open', time: Date.now(), made } as const;
-    script.moment = async (what, when) => {
-      if (what !== 'openOrders' || when !== 'after' || script.orders.size > 0) return;
-      script.orders.set(client_order_id, placed);
-    };
-    const life = await script.start({ settleMs: 500 });
-    const error = new ServiceError('conflict', 'the log is lost', { reason: 'log_lost' });
-    life.post({ kind: 'server_failed', error });
-    expect(await life.done).toMatchObject({ outcome: 'failed', verified: true });
-    expect(statuses(script)).toEqual(['canceled']);
-  },
-);
+test('without its log, a runner cancels orders of its server that reach the venue after it found none', async () => {
+  const script = await newScript();
+  script.controls = { ...script.controls, database_epoch: 2 };
+  const client_order_id = clientOrderId(DEPLOYMENT, 7, 2);
+  const id = { order: 7, client_order_id };
+  const made = { ...id, symbol: BTC, side: 'buy', type: 'limit', quantity: 1 } as VenueOrder;
+  const nothing = { filled: 0, cost: 0, fee: 0, fee_units: 0 };
+  const placed = { ...id, ...nothing, status: 'open', time: Date.now(), made } as const;
+  script.moment = async (what, when) => {
+    if (what !== 'openOrders' || when !== 'after' || script.orders.size > 0) return;
+    script.orders.set(client_order_id, placed);
+  };
+  const life = await script.start({ settleMs: 500 });
+  const error = new ServiceError('conflict', 'the log is lost', { reason: 'log_lost' });
+  life.post({ kind: 'server_failed', error });
+  expect(await life.done).toMatchObject({ outcome: 'failed', verified: true });
+  expect(statuses(script)).toEqual(['canceled']);
+});
