@@ -1,6 +1,6 @@
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
-/** Slow files that are short. Vitest starts long files first, so that these would start last. */
+/** Files that are small but slow. Vitest starts the largest files first, and would start these last. */
 const SLOW = ['day/day.test.ts', 'compliance/conformance/conformance.test.ts'];
 
 /** Starts slow files first, so that no worker is left with one when the others have ended. */

@@ -3,9 +3,9 @@ import { collectDefaultMetrics, Registry, type Metric } from 'prom-client';
 let runtime: readonly Metric[] | undefined;
 
 /**
- * Adds the metrics of the process, such as its memory and the delay of its event loop. They are collected
- * once for all registries, because collecting them starts a timer and an observer that never end. The
- * delay of the event loop is that since a registry was last read, whichever it was.
+ * Registers the metrics of the process, such as its memory and the delay of its event loop. All
+ * registries share one set of collectors, because creating a set starts a timer and an observer that
+ * never stop. The delay of the event loop covers the time since any of the registries was last read.
  */
 export function addRuntimeMetrics(register: Registry): void {
   runtime ??= collect();

@@ -16,13 +16,16 @@ const MAX_THREADS = 4;
  */
 const BUFFER = '48MB';
 
-/** A database of this thread that nothing uses now: opening and closing one takes about 25 ms. */
+/**
+ * Open database of this thread that no call is using. It is kept for the next call, because opening and
+ * closing one takes about 25 ms.
+ */
 let idle: DuckDBInstance | undefined;
 
 /**
  * Runs `work` on an in-memory database that uses UTC, limited memory and no network. The first call
- * loads DuckDB, which takes longer than starting a verb that needs no data. `work` must leave nothing
- * in the database, since later calls use it again; calls at the same time have a database each.
+ * loads DuckDB, which takes longer than starting a verb that needs no data. `work` must not leave tables
+ * or functions behind, because later calls reuse the database. Concurrent calls use separate databases.
  */
 export function withDuckDB<T>(work: (connection: DuckDBConnection) => Promise<T>): Promise<T> {
   return beforeThreadEnds(async () => {
@@ -41,7 +44,10 @@ export function withDuckDB<T>(work: (connection: DuckDBConnection) => Promise<T>
   });
 }
 
-/** Like `withDuckDB`, on a database of its own, in which `work` may leave something. */
+/**
+ * Like `withDuckDB`, on a new database that is closed afterwards. For work that leaves objects behind,
+ * such as a registered table function.
+ */
 export function withOwnDuckDB<T>(work: (connection: DuckDBConnection) => Promise<T>): Promise<T> {
   return beforeThreadEnds(async () => {
     const instance = await open();

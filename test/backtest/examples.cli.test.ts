@@ -33,7 +33,7 @@ afterAll(() => rmSync(home, { recursive: true }));
 
 const results = new Map<string, Promise<Summary>>();
 
-/** Runs an example once for all tests; its files are in the directory of its name in `home`. */
+/** Runs each example once for all tests. Its files are in `home`, in a directory with its file name. */
 function resultOf(file: string): Promise<Summary> {
   const result = results.get(file) ?? run(file);
   results.set(file, result);
@@ -46,7 +46,7 @@ async function run(file: string): Promise<Summary> {
   return JSON.parse(stdout) as Summary;
 }
 
-/** One with an own module, one with several symbols, and one with neither. */
+/** One with a module of its own, one with several symbols, and one with neither. */
 const MAIN = ['custom-strategy.yaml', 'momentum-rotation.yaml', 'sma-crossover.yaml'];
 
 test.each(isAtLength ? exampleBots.filter((file) => file !== 'research.yaml') : MAIN)(

@@ -74,8 +74,11 @@ interface Failure {
   readonly error: { readonly code: string; readonly message: string; readonly remedy: string };
 }
 
-/** Runs the CLI, at length in a process, and returns its files and the document that it prints. */
-async function processOf(parts: Parts, ...args: string[]) {
+/**
+ * Runs the CLI, in a process of its own in `npm run test:long`, and returns its files and the document
+ * that it prints.
+ */
+async function runCli(parts: Parts, ...args: string[]) {
   return outcomeOf(isAtLength ? serviceLocal : inProcess, parts, ...args);
 }
 
@@ -101,7 +104,7 @@ const FIRST = 'if (instrument.count !== 10) return;';
 
 describe('a strategy that ends the process', () => {
   test('fails the run with its line, and leaves no files', async () => {
-    const { code, left, document } = await processOf({ onBar: `${FIRST} process.exit(0);` });
+    const { code, left, document } = await runCli({ onBar: `${FIRST} process.exit(0);` });
     expect({ code, left }).toEqual({ code: 1, left: [] });
     expect(document.error).toMatchObject({
       code: 'strategy_failed',
@@ -186,7 +189,7 @@ describe('a strategy that acts after its functions have returned', () => {
 test.runIf(isAtLength)(
   'timers that a strategy leaves open do not keep the process alive, and are a finding',
   async () => {
-    const { code, document } = await processOf({
+    const { code, document } = await runCli({
       top: "import { createServer } from 'node:net';",
       create: 'setInterval(() => {}, 1000); createServer().listen(0);',
     });
@@ -232,7 +235,7 @@ describe('a strategy that allocates memory endlessly', () => {
     ['in a map', 'for (let i = 0; i < 1e5; i++) map.set(map.size, i);'],
   ])('%s fails the run for its memory', async (_, onBar) => {
     const top = 'const kept: unknown[] = []; const map = new Map();';
-    const { code, left, document } = await processOf({ top, onBar }, ...limit);
+    const { code, left, document } = await runCli({ top, onBar }, ...limit);
     expect({ code, left }).toEqual({ code: 1, left: [] });
     expect(document.error).toMatchObject({
       code: 'strategy_failed',
@@ -244,7 +247,7 @@ describe('a strategy that allocates memory endlessly', () => {
 
   test.runIf(isAtLength)('while it loads fails the run as such', async () => {
     const top = 'const kept: unknown[] = []; for (;;) kept.push(Buffer.alloc(1e6, 1));';
-    const { code, document } = await processOf({ top }, ...limit);
+    const { code, document } = await runCli({ top }, ...limit);
     expect(code).toBe(1);
     expect(document.error).toMatchObject({ code: 'strategy_failed', reason: 'out_of_memory' });
   });

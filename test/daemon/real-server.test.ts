@@ -126,8 +126,8 @@ test('the server repeats a response that was lost', async () => {
 
 test.each(
   some(1, [
-    ['before the lease is answered', LEASE],
-    ['before the keys are', KEYS],
+    ['before the lease response', LEASE],
+    ['before the keyset response', KEYS],
   ]),
 )('a signing key that is rotated %s leaves no gap', async (_when, at) => {
   const old = { lease: contents('lease'), keyset: contents('keyset') };

@@ -36,7 +36,7 @@ const SETTINGS = [
   'slippage volume_share',
 ];
 
-/** In `npm test`, each fourth bot runs. */
+/** In `npm test`, every fourth bot runs. */
 const DISTANCE = isAtLength ? 1 : 4;
 const isTried = (_: unknown, number: number): boolean => number % DISTANCE === 0;
 

@@ -119,13 +119,13 @@ const NEVER = { at: Infinity, fault: 'kill' } as const;
 
 test.each(
   some(1, [
-    // Twice what may be asked, backup and lease, and the outcome.
+    // The pending request twice, the backup, the lease, and the outcome.
     ['the same keys', 5, false],
-    // The same, with keyset and trust anchor.
+    // Also the keyset and the trust anchor.
     ['a new key', 7, true],
   ]),
 )(
-  'a renewal with %s that a power cut ends at any moment is taken up: one lease, and no clone',
+  'a renewal with %s interrupted by a power cut at any moment resumes, issues one lease and reports no clone',
   async (_keys, writes, isNewKey) => {
     const machine = newMachine();
     const directory = join(machine.files.lease, '..');

@@ -128,11 +128,14 @@ describe.for(NAMES)('with %s values', (name) => {
     expect(new Set(keys).size).toBe(keys.length);
   });
 
-  test.runIf(isAtLength || name === 'default')('Helm itself finds nothing to say', async () => {
-    const { status, stdout } = await runHelm(['lint', '--strict', CHART], VALUES[name]);
-    expect(stdout).not.toMatch(/WARNING|ERROR/);
-    expect(status).toBe(0);
-  });
+  test.runIf(isAtLength || name === 'default')(
+    'helm lint --strict reports no warning and no error',
+    async () => {
+      const { status, stdout } = await runHelm(['lint', '--strict', CHART], VALUES[name]);
+      expect(stdout).not.toMatch(/WARNING|ERROR/);
+      expect(status).toBe(0);
+    },
+  );
 
   test('pods meet the standard `restricted`, and write only where they may', () => {
     for (const { spec } of workloads(name)) {
@@ -478,10 +481,10 @@ test.for(
     ['an origin with a path', { server: { publicUrl: 'https://a.example/x' } }, 'publicUrl'],
     ['no server', { server: { replicas: 0 } }, 'replicas'],
     ['an Ingress without a host', { ingress: { enabled: true } }, 'host'],
-    ['deployments to nowhere', { deployments: { namespaces: [] } }, 'namespaces'],
+    ['deployments without a namespace', { deployments: { namespaces: [] } }, 'namespaces'],
     ['a root that is not a fingerprint', { license: { root: 'A'.repeat(42) } }, 'root'],
     ['a collector with a password', { telemetry: { endpoint: 'http://a:b@c:4318' } }, 'endpoint'],
-    ['a port of no database', { database: { port: 0 } }, 'port'],
+    ['port 0 for the database', { database: { port: 0 } }, 'port'],
     ['a short digest', { image: { digest: 'sha256:abc' } }, 'digest'],
     [
       'two clusters of one name',

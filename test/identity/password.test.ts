@@ -13,7 +13,7 @@ const FORM = /^scrypt\$17\$8\$1\$[\w-]{22}\$[\w-]{43}$/;
 const QUICK = NOBODYS_HASH.replace('$17$', '$4$');
 
 describe('the hash of a password', () => {
-  test('a hash contains its parameters, and does not block other work', async () => {
+  test('hashing puts its parameters into the hash, and does not block other work', async () => {
     const hashing = hashPassword('correct horse');
     let turns = 0;
     const count = setInterval(() => turns++);

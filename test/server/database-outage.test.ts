@@ -19,7 +19,7 @@ import { fillCatalogue } from '../fleet/tasks/market.ts';
 import { serveHere, startWorker, type ServerHere } from './running.ts';
 import { addTrader, tradingDocument } from './trader.ts';
 
-/** A server that can hang and restart; the tests of `npm test` need none of their own. */
+/** PostgreSQL that tests suspend and restart. Undefined in `npm test`, whose tests use the shared one. */
 let cluster: Cluster | undefined;
 let catalogueDir: string;
 beforeAll(async () => {

@@ -70,7 +70,7 @@ const requests = routes.flatMap((route) => {
 let shared: Promise<ExampleWorld> | undefined;
 afterAll(async () => (await shared)?.close());
 
-// The example of each fourth operation is requested in `npm test`.
+// `npm test` requests every fourth example.
 test.each(requests.filter((_, index) => isAtLength || index % 4 === 0))(
   'the example of $operation.operationId, $name, succeeds',
   async ({ route, operation, name, example }) => {

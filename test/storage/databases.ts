@@ -11,8 +11,8 @@ import { SCRATCH } from '../scratch.ts';
 export const DATABASES = ['sqlite', 'postgres'] as const satisfies readonly Storage['kind'][];
 
 /**
- * One of the two, and at length both: for what does the same with either. Storage, and whatever
- * locks or claims, is tried on both always.
+ * Returns both databases in `npm run test:long`, and only `kind` in `npm test`. For code that does the
+ * same on both. Tests of locks, claims and commits that differ between them use `DATABASES`.
  */
 export const mainlyOn = (kind: Storage['kind']): readonly Storage['kind'][] =>
   isAtLength ? DATABASES : [kind];

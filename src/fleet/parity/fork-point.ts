@@ -82,7 +82,7 @@ export class ForkPointFinder {
   }
 }
 
-/** Hash of a recorded state, which names its deployment if the session traded at an exchange. */
+/** Hash of a recorded state without its deployment id, which only sessions at an exchange record. */
 export function recordedHash({ payload }: RecordedState): string {
   const { deployment_id: _, ...state } = JSON.parse(payload) as Recorded;
   return stateHash(state);

@@ -192,8 +192,8 @@ async function playSession(
     opening,
     signals,
     venue,
-    // Watching each step takes longer than the steps. This thread is ended if the fork takes too long,
-    // and custom code runs in a process with a time limit.
+    // A watchdog around each step would take longer than the step. `replay-thread.ts` ends this thread
+    // after its time limit, and custom code runs in a process with its own limit.
     timeoutMs: Infinity,
   });
   const fills = venue && new BarVenue(config);

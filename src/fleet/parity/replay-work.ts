@@ -45,7 +45,7 @@ export interface SessionWork {
   readonly session: Subject;
   /** The event before the first event of the session. */
   readonly before: ChainHead;
-  /** Longest time without progress that the strategy may take, ms. */
+  /** Longest time without progress that the strategy may take, ms. Forks do not use it. */
   readonly timeoutMs: number;
   /** Limits of custom code. */
   readonly customCode: CodeLimits | undefined;

@@ -113,7 +113,7 @@ const COMMANDS: readonly (readonly [verb: string, args: readonly string[]])[] = 
   ['backtest', ['--from=2015-03-01']],
 ];
 
-// In `npm test`, a search is tried as a function of the library only.
+// In `npm test`, only `backtest` runs here, and only `walkForward` among the functions of the library.
 test.each(some(1, COMMANDS))(
   '%s %j has no figure that depends on a bar of the holdout',
   async (verb, args) => {

@@ -51,7 +51,10 @@ async function json<T>(...args: string[]): Promise<T> {
   return JSON.parse(stdout) as T;
 }
 
-/** Uses one worker, which starts the fewest threads; the separate sweeps use several at length. */
+/**
+ * Uses one worker, because that starts the fewest threads. In `npm run test:long`, the separate sweeps
+ * use several.
+ */
 function walk(bot: string, out: string, ...more: string[]): Promise<WalkForwardDocument> {
   const limits = ['--workers', '1', '--out', join(directory, out)];
   return json('backtest', 'walk-forward', bot, ...GRID, ...SPANS, ...limits, ...more);

@@ -261,7 +261,7 @@ describe.each(DATABASES)('halts on %s', (kind) => {
   });
 });
 
-describe.each(DATABASES)('a halt on %s that is repeated, interrupted or late', (kind) => {
+describe.each(DATABASES)('halts on %s under repetition, faults and load', (kind) => {
   useDatabase(kind);
 
   it('a repeated halt ends nothing twice, and is verified again', async () => {
@@ -294,7 +294,7 @@ describe.each(DATABASES)('a halt on %s that is repeated, interrupted or late', (
       ...storage,
       async write(work, options) {
         writes += 1;
-        // The first puts the halt in force; the second is about to end what runs.
+        // The first write records the halt; the second would end the running sessions.
         if (writes === 2) {
           await resumeAll(service, BY, 'it is mended');
           started = await makeSessions(storage, { count: 1 });

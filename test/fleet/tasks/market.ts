@@ -15,7 +15,7 @@ const OPTIONS = { hasVolume: true, origin: 'made up', importedAt: '2026-01-02T03
 /** Time, open, high, low, close, volume. */
 type Row = Parameters<typeof barsFromRows>[0][number];
 
-/** Directories of filled catalogues, by the bars of `LONG`. */
+/** Directories of filled catalogues, keyed by the number of bars of `LONG`. */
 const filled = new Map<number, Promise<string>>();
 
 /**

@@ -36,7 +36,7 @@ const STRATEGIES: Readonly<Record<string, Readonly<Record<string, number>>>> = {
   pairs_reversion: { lookback: 6, entry: 1, exit: 0.3 },
 };
 
-/** Strategies that run at length. */
+/** Strategies whose paper sessions are compared with backtests; none in `npm test`. */
 const TRIED = isAtLength ? Object.keys(STRATEGIES) : [];
 
 let catalogueDir: string;

@@ -102,7 +102,8 @@ test('the sandbox flags deny files, network, processes and threads even to code 
   expect(stdout).toBe('ERR_ACCESS_DENIED\n');
 });
 
-// Each starts a process. `own-strategy.cli.test.ts` tries the same calls without one.
+// Each starts a process. `own-strategy.cli.test.ts` rejects these calls without one: `Date.now()` in
+// `npm test`, the others in `npm run test:long`.
 test.runIf(isAtLength).each([
   ['a clock inside try and catch', 'try { new Date() } catch {}', '', 'new Date() without a time'],
   ['randomness while it loads', '', 'const seed = Math.random();', 'Math.random()'],
