@@ -78,7 +78,7 @@ test('the schema describes the parameters of the built-in strategies', async () 
   expect(JSON.stringify(body)).toContain('"const":"sma_crossover"');
 });
 
-test('each template is a valid spec', async () => {
+test(`each template ${isAtLength ? '' : 'without code '}is a valid spec`, async () => {
   await fillCatalogue(server.services.tasks.catalogueDir, 1);
   const tasks = { ...server.services.tasks, customCode: { memoryMb: 256, timeoutMs: 5000 } };
   const app = createApp({ ...server.services, tasks });

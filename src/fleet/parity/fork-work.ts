@@ -230,7 +230,7 @@ async function playSession(
 
 /**
  * @param fills of a session at an exchange
- * @param isSimulated whether they replace those of the exchange
+ * @param isSimulated whether they replace the fills of the exchange
  */
 function takeInput(
   session: TradingSession,
