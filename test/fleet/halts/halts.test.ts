@@ -259,6 +259,20 @@ describe.each(DATABASES)('halts on %s', (kind) => {
     expect(report.verified).toBe(true);
     expect(await claim()).toEqual([]);
   });
+
+  it('the list of halts begins with those in force', async () => {
+    await makeSessions(storage, { count: 3 });
+    for (const n of [0, 1, 2]) await haltBot(service, BY, `bot-${n}`, `${(now += 1)}`);
+    await resumeBot(service, BY, 'bot-2', 'mended');
+    const found: string[] = [];
+    let cursor: string | undefined;
+    do {
+      const page = await listHalts(storage.read, { limit: 1, cursor });
+      found.push(...page.items.map(({ reason }) => reason));
+      cursor = page.next_cursor ?? undefined;
+    } while (cursor !== undefined);
+    expect(found).toEqual([now - 1, now - 2, now].map(String));
+  });
 });
 
 describe.each(DATABASES)('halts on %s under repetition, faults and load', (kind) => {
@@ -305,20 +319,6 @@ describe.each(DATABASES)('halts on %s under repetition, faults and load', (kind)
     const report = await haltAll({ ...service, storage: late }, BY, WHY);
     expect(report).toMatchObject({ verified: false, in_force: false });
     expect((await statusOf(started[0]!)).slice(0, 2)).toEqual(['running', 'running']);
-  });
-
-  it('the list of halts begins with those in force', async () => {
-    await makeSessions(storage, { count: 3 });
-    for (const n of [0, 1, 2]) await haltBot(service, BY, `bot-${n}`, `${(now += 1)}`);
-    await resumeBot(service, BY, 'bot-2', 'mended');
-    const found: string[] = [];
-    let cursor: string | undefined;
-    do {
-      const page = await listHalts(storage.read, { limit: 1, cursor });
-      found.push(...page.items.map(({ reason }) => reason));
-      cursor = page.next_cursor ?? undefined;
-    } while (cursor !== undefined);
-    expect(found).toEqual([now - 1, now - 2, now].map(String));
   });
 
   it('a halt ends sessions with an unreadable record, and reports their orders as unknown', async () => {
