@@ -345,10 +345,10 @@ test.runIf(isAtLength)(
 test('a signal that is already aborted rejects with its reason before any work', async () => {
   const signal = AbortSignal.abort();
   for (const work of [
-    backtest(SMA, { home, signal }),
-    sweep(SMA, { home, signal, params: { fast: [5] } }),
-    robustness(SMA, { home, signal }),
+    () => backtest(SMA, { home, signal }),
+    () => sweep(SMA, { home, signal, params: { fast: [5] } }),
+    () => robustness(SMA, { home, signal }),
   ]) {
-    await expect(work).rejects.toMatchObject({ name: 'AbortError' });
+    await expect(work()).rejects.toMatchObject({ name: 'AbortError' });
   }
 });

@@ -101,9 +101,8 @@ test('the directory store writes private files, rejects links and leaves no othe
   await writeFile(join(directory, 'other'), 'canary');
   await symlink(join(directory, 'other'), join(directory, NAME));
   const store = directoryStore(directory);
-  for (const refused of [store.current(NAME), store.put(NAME, 'three', '')]) {
-    await expect(refused).rejects.toMatchObject({ code: 'invalid_data' });
-  }
+  await expect(store.current(NAME)).rejects.toMatchObject({ code: 'invalid_data' });
+  await expect(store.put(NAME, 'three', '')).rejects.toMatchObject({ code: 'invalid_data' });
   await rm(directory, { recursive: true });
 });
 

@@ -227,9 +227,9 @@ describe.each(DATABASES)('halts on %s', (kind) => {
     });
     await resumeBot(service, BY, 'later', 'mended');
     await expect(start()).resolves.toMatchObject({ status: 'queued' });
-    for (const again of [resumeAll(service, BY, 'x'), resumeBot(service, BY, 'later', 'x')]) {
-      await expect(again).rejects.toMatchObject({ code: 'conflict', reason: 'not_halted' });
-    }
+    const conflict = { code: 'conflict', reason: 'not_halted' };
+    await expect(resumeAll(service, BY, 'x')).rejects.toMatchObject(conflict);
+    await expect(resumeBot(service, BY, 'later', 'x')).rejects.toMatchObject(conflict);
     expect((await audited()).map(({ action }) => action)).toEqual([
       'bots.halt_all',
       'alert.raised',
