@@ -15,9 +15,12 @@ import { handWrittenLoop } from './hand-written-loop.ts';
 import { alternate, peakMemory, printMeasurement, timeOf } from './measurement.ts';
 import { randomWalk } from './random-walk.ts';
 
-const ROUNDS = 5;
-/** Searches of several generations reuse their threads; V8 compiles the code in the first ones. */
-const SETTLING_ROUNDS = 2;
+const ROUNDS = 9;
+/**
+ * Searches of several generations reuse their threads; V8 compiles the code in the first ones. Each of
+ * several workers runs only its part of a round, and therefore needs more rounds.
+ */
+const SETTLING_ROUNDS = 6;
 
 const [length, workers] = process.argv.slice(2).map(Number) as [number, number];
 const bars = randomWalk(length);
@@ -59,13 +62,10 @@ async function runOn(pool: TrialPool): Promise<void> {
 
 const one = poolOf(1);
 const pool = workers === 1 ? one : poolOf(workers);
-for (let round = 0; round < SETTLING_ROUNDS; round += 1) {
-  await runOn(one);
-  await runOn(pool);
-}
-const pairs = await alternate(ROUNDS, {
-  floor: () => timeOf(() => (workers === 1 ? loopOverPairs() : runOn(one))),
-  ours: () => timeOf(() => runOn(pool)),
-});
+const floor = (): void | Promise<void> => (workers === 1 ? loopOverPairs() : runOn(one));
+const ours = (): Promise<void> => runOn(pool);
+for (let round = 0; round < SETTLING_ROUNDS; round += 1) await floor();
+for (let round = 0; round < SETTLING_ROUNDS * workers; round += 1) await ours();
+const pairs = await alternate(ROUNDS, { floor: () => timeOf(floor), ours: () => timeOf(ours) });
 await Promise.all([one.end(), pool.end()]);
 printMeasurement({ pairs, peakBytes: peakMemory() });
