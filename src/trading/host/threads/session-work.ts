@@ -22,7 +22,6 @@ export interface SessionWork {
   /** Last recorded batch, and the state after it. */
   readonly recorded: { readonly state: SessionState; readonly batches: number };
   readonly catalogueDir: string;
-  readonly timeoutMs: number;
   /** Directory for the result files. */
   readonly directory: string;
 }

@@ -190,7 +190,7 @@ async function openFeed(
 }
 
 function restore(
-  { input: { opening }, recorded: { state }, timeoutMs }: SessionWork,
+  { input: { opening }, recorded: { state } }: SessionWork,
   ports: SessionPorts,
   run: HostedRun,
 ): Promise<TradingSession> {
@@ -198,5 +198,7 @@ function restore(
     yield* ports.inputs;
     if (state.status === 'halted' || state.status === 'failed') yield { kind: 'control.halted' };
   };
-  return restoreSession(run, { timeoutMs, opening }, inputs(), state);
+  // Only built-in strategies run in this thread, and they always return.
+  const terms = { timeoutMs: Infinity, opening };
+  return restoreSession(run, terms, inputs(), state);
 }

@@ -68,7 +68,6 @@ function run(
     input: live ? { speed: 1, live: { exchange: 'x' } } : { speed: 1e12, to: '2000-01-21' },
     recorded: { state: disk.state, batches: disk.batches },
     catalogueDir,
-    timeoutMs: Infinity,
     directory: join(catalogueDir, 'result'),
   };
   const inputs = async function* () {
