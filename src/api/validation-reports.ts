@@ -130,7 +130,18 @@ export const Report = z
     number: z
       .strictObject({
         version: z.int(),
-        supersedes: z.strictObject({ version: z.int(), hash: sha256 }).nullable(),
+        supersedes: z
+          .strictObject({
+            version: z.int(),
+            hash: sha256,
+            attested: z
+              .array(z.enum(ATTESTING_ROLES))
+              .optional()
+              .describe(
+                'Roles in which a person had attested that version. Old frozen reports do not have it.',
+              ),
+          })
+          .nullable(),
         frozen_at: time,
         frozen_by: z.string(),
       })

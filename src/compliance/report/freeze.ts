@@ -127,11 +127,14 @@ export async function listFrozenVersions(db: Db, ref: string) {
   const rows = await selectVersions(db, await getBotId(db, ref)).execute();
   return rows.map(({ bot_id: _bot, document, ...row }) => {
     const report = JSON.parse(document) as Report;
-    const { status, attestations } = report;
-    const attested = ATTESTING_ROLES.filter((role) => attestations[role] !== null);
+    const { status } = report;
     const signed_with_open = status === 'signed' ? listOpenItems(report) : [];
-    return { ...row, status, signed_with_open, attested };
+    return { ...row, status, signed_with_open, attested: listAttested(report) };
   });
+}
+
+function listAttested({ attestations }: Report) {
+  return ATTESTING_ROLES.filter((role) => attestations[role] !== null);
 }
 
 /** Whether all roles of Article 9 have attested; a reason for the lack of an internal audit is enough. */
@@ -156,7 +159,13 @@ async function storeVersion(
   const { bot_id } = scope;
   const last = await selectVersions(tx, bot_id).limit(1).executeTakeFirst();
   const version = (last?.version ?? 0) + 1;
-  const supersedes = before ? { version: before.version, hash: before.hash } : null;
+  const supersedes = before
+    ? {
+        version: before.version,
+        hash: before.hash,
+        attested: listAttested(JSON.parse(before.document) as Report),
+      }
+    : null;
   const report = { ...content, number: { version, supersedes, frozen_at: at, frozen_by: by } };
   const hash = digest(report);
   const details = { version, supersedes, hash, content_hash, ...more };

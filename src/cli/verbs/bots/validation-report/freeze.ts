@@ -1,9 +1,5 @@
-import type {
-  freezeValidationReport,
-  listValidationReports,
-} from '../../../../api/validation-reports.ts';
+import type { freezeValidationReport } from '../../../../api/validation-reports.ts';
 import { formatCountOf } from '../../../../base/format.ts';
-import type { Client } from '../../../../client/client.ts';
 import { BOT_ARGUMENT } from '../../../bots.ts';
 import { connect } from '../../../connect.ts';
 import { parseCount } from '../../../parse-count.ts';
@@ -38,29 +34,16 @@ export const verb = defineVerb({
   async run(context, { bot: bot_ref }, { year, supersedes, fill }) {
     const filling = await readFilling(context, fill);
     const server = await connect(context);
-    const discarded =
-      supersedes === undefined ? 0 : await countAttestations(server, bot_ref, supersedes);
     const report = await server.call<typeof freezeValidationReport>('post', REPORT_PATH, {
       params: { bot_ref },
       headers: {},
       body: { ...filling, year, supersedes },
     });
-    if (discarded > 0) {
-      const what = formatCountOf(discarded, 'attestation');
+    const discarded = report.number?.supersedes?.attested ?? [];
+    if (discarded.length > 0) {
+      const what = formatCountOf(discarded.length, 'attestation');
       context.message(`note: not kept in the new version: ${what} of version ${supersedes}`);
     }
     return { data: report, show: (out) => showReport(out, report) };
   },
 });
-
-async function countAttestations(
-  server: Client,
-  bot_ref: string,
-  version: number,
-): Promise<number> {
-  const path = '/bots/{bot_ref}/risk/validation-reports';
-  const { versions } = await server.call<typeof listValidationReports>('get', path, {
-    params: { bot_ref },
-  });
-  return versions.find((one) => one.version === version)?.attested.length ?? 0;
-}
