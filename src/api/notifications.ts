@@ -33,7 +33,10 @@ const name = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/, {
 const Channel = z
   .strictObject({
     name: z.string(),
-    type: z.enum(CHANNEL_TYPES),
+    type: z
+      .enum(CHANNEL_TYPES)
+      .nullable()
+      .describe('Null for a channel that rules use and this server does not have.'),
     fault: z
       .string()
       .nullable()
@@ -70,7 +73,8 @@ export const listNotificationRules = defineRoute({
   path: '/notifications',
   operationId: 'listNotificationRules',
   summary: 'List the rules for notifications, and the channels of this server',
-  description: 'Channels come from the file in the setting `notifications_file` of the server.',
+  description:
+    'Channels come from the file in the setting `notifications_file` of the server. Channels that rules use and the file does not contain follow.',
   responses: {
     200: jsonResponse(
       'The rules and channels, by name.',

@@ -1,5 +1,6 @@
 import { formatInstant, formatInstantOrNull } from '../api/http.ts';
 import * as api from '../api/notifications.ts';
+import { listChannels } from '../fleet/notifications/channels.ts';
 import {
   countDeliveries,
   listDeliveries,
@@ -40,7 +41,7 @@ export function addNotifications(app: App, { identity, notifier }: Services): vo
 
   app.openapi(api.listNotificationRules, async (c) => {
     const rules = await serializeRules(await listRules(read));
-    const known = [...channels.values()].map(({ name, type, fault }) => ({ name, type, fault }));
+    const known = listChannels(channels, rules);
     const { pending, failed } = await countDeliveries(read, identity.clock());
     return c.json({ channels: known, rules, pending, failed }, 200);
   });

@@ -127,6 +127,14 @@ test('the commands list, test and remove', async () => {
   expect((await run('notifications list')).stdout).toContain(
     'channel gone: missing on this server, used by warned\n',
   );
+  const listed = await run('notifications list --json');
+  expect(JSON.parse(listed.stdout)).toMatchObject({
+    channels: [
+      { name: 'operations', fault: null },
+      { name: 'refused', fault: expect.stringContaining(isPrivate) as string },
+      { name: 'gone', type: null, fault: 'missing on this server, used by warned' },
+    ],
+  });
   expect(await run('notifications remove warned')).toMatchObject({ code: 0 });
   expect((await run('notifications list')).stdout).toMatch(/^No entries\.\n/);
 });

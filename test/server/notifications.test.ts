@@ -652,4 +652,10 @@ test('the console shows rules, channels and deliveries, and sends a test', async
   expect(failed.text).toContain('Channel broken: the receiver answered with status 500.');
   const { text } = await visitor.open(path);
   expect(text).toMatch(/This is a test of the channel broken\..*failed.*This is a test.*sent/s);
+  await server.services.identity.storage.write((tx) =>
+    tx.updateTable('notification_rules').set({ channel: 'gone' }).execute(),
+  );
+  const { text: missing } = await visitor.open(path);
+  expect(missing).toContain('missing on this server, used by loss');
+  expect(missing).not.toContain('Send a test to gone');
 });

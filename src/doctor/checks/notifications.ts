@@ -14,14 +14,8 @@ export const NOTIFICATIONS_CHECK: Check<Facts> = {
     const faults = channels.flatMap(({ name, fault }) =>
       fault === null ? [] : `${name}: ${fault}`,
     );
-    // Channels of other servers on the same database are not listed.
-    const lost = rules.filter(({ channel }) => !channels.some(({ name }) => name === channel));
     const problems = [
       ...faults,
-      ...lost.map(
-        ({ name, channel }) =>
-          `rule ${name} uses the channel ${channel}, which the server does not have`,
-      ),
       ...(failed > 0 ? [`${formatCountOf(failed, 'notification')} failed within a day`] : []),
     ];
     if (problems.length > 0) {

@@ -18,11 +18,37 @@ export interface Channel {
 
 export type Channels = ReadonlyMap<string, Channel>;
 
+type ListedChannel = Pick<Channel, 'name' | 'fault'> & {
+  /** Null if this server does not have the channel. */
+  readonly type: Channel['type'] | null;
+};
+
 /** @param env contains the secrets of the channels. */
 export function openChannels({ channels }: NotificationSettings, env: NodeJS.ProcessEnv): Channels {
   return new Map(
     Object.entries(channels).map(([name, settings]) => [name, openChannel(name, settings, env)]),
   );
+}
+
+/**
+ * Lists the channels of this server, and those that only rules use: other servers on the database may
+ * have them, or the file no longer contains them.
+ */
+export function listChannels(
+  channels: Channels,
+  rules: readonly { readonly name: string; readonly channel: string }[],
+): ListedChannel[] {
+  const lacking = Map.groupBy(
+    rules.filter(({ channel }) => !channels.has(channel)),
+    ({ channel }) => channel,
+  );
+  return [
+    ...[...channels.values()].map(({ name, type, fault }) => ({ name, type, fault })),
+    ...[...lacking].map(([name, users]) => {
+      const fault = `missing on this server, used by ${users.map((rule) => rule.name).join(', ')}`;
+      return { name, type: null, fault };
+    }),
+  ];
 }
 
 function openChannel(name: string, settings: ChannelSettings, env: NodeJS.ProcessEnv): Channel {

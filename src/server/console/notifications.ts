@@ -112,14 +112,15 @@ function channelTable(channels: readonly Channel[], { session }: Visit): Html {
     'Channels',
     [
       { title: 'Channel', isHeader: true, cell: ({ name }) => name },
-      { title: 'Type', cell: ({ type }) => type },
+      { title: 'Type', cell: ({ type }) => type ?? '' },
       {
         title: 'State',
         cell: ({ fault }) => (fault === null ? badge('good', 'ready') : badge('bad', fault)),
       },
       {
         title: 'Test',
-        cell: ({ name }) =>
+        cell: ({ name, type }) =>
+          type !== null &&
           html`<form method="post" action="${TEST_PATH}">
             ${csrfField(session)}<input type="hidden" name="channel" value="${name}" /><button
               aria-label="Send a test to ${name}"

@@ -1,4 +1,4 @@
-import type { listNotificationRules, Channel, Rule } from '../../../api/notifications.ts';
+import type { listNotificationRules } from '../../../api/notifications.ts';
 import { RULE_COLUMNS } from '../../notifications.ts';
 import { defineServerVerb } from '../../server-verb.ts';
 import { showItems } from '../../show-items.ts';
@@ -16,26 +16,10 @@ export const verb = defineServerVerb({
         showItems(out, data.rules, RULE_COLUMNS);
         for (const { name, type, fault } of data.channels) {
           const state = fault === null ? out.style.green('ready') : out.style.yellow(fault);
-          out.line(`channel ${name} (${type}): ${state}`);
-        }
-        for (const name of missingChannels(data)) {
-          const uses = data.rules
-            .filter(({ channel }) => channel === name)
-            .map((rule) => rule.name);
-          const state = out.style.yellow(`missing on this server, used by ${uses.join(', ')}`);
-          out.line(`channel ${name}: ${state}`);
+          out.line(`channel ${name}${type === null ? '' : ` (${type})`}: ${state}`);
         }
         out.line(`${data.pending} to send, ${data.failed} failed within a day`);
       },
     };
   },
 });
-
-/** Names of channels that rules use and the server does not have. */
-function missingChannels(known: {
-  readonly rules: readonly Pick<Rule, 'channel'>[];
-  readonly channels: readonly Pick<Channel, 'name'>[];
-}): ReadonlySet<string> {
-  const names = new Set(known.channels.map(({ name }) => name));
-  return new Set(known.rules.map(({ channel }) => channel).filter((name) => !names.has(name)));
-}
