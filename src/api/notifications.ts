@@ -92,6 +92,13 @@ export const listNotificationRules = defineRoute({
   },
 });
 
+const AddedRule = Rule.extend({
+  channel_fault: z
+    .string()
+    .nullable()
+    .describe('Why the channel of the rule cannot send, such as a missing secret; null if it can.'),
+}).openapi('AddedNotificationRule');
+
 export const addNotificationRule = defineRoute({
   ...changing,
   method: 'post',
@@ -133,7 +140,7 @@ export const addNotificationRule = defineRoute({
       },
     ),
   },
-  responses: { 201: jsonResponse('The rule.', Rule) },
+  responses: { 201: jsonResponse('The rule, and whether its channel can send.', AddedRule) },
   errors: ['not_found', 'conflict'],
 });
 

@@ -52,7 +52,9 @@ export function addNotifications(app: App, { identity, notifier }: Services): vo
       (service) => addRule(service, actorOf(c), channels, c.req.valid('json')),
       (rule) => rule,
     );
-    return c.json((await serializeRules([added]))[0]!, 201);
+    const [rule] = await serializeRules([added]);
+    const channel = listChannels(channels, [added]).find(({ name }) => name === added.channel);
+    return c.json({ ...rule!, channel_fault: channel!.fault }, 201);
   });
   app.openapi(api.removeNotificationRule, async (c) => {
     await removeRule(identity, actorOf(c), c.req.valid('param').name);

@@ -602,7 +602,12 @@ test('only the scope admin changes rules, and changes are audited', async () => 
     status: 400,
     detail: 'the condition drawdown needs a fraction of the highest equity from 0.0001 to 0.9999',
   });
-  expect(await post(rule)).toMatchObject({ status: 201, bots: null, amount: null });
+  expect(await post(rule)).toMatchObject({
+    status: 201,
+    bots: null,
+    amount: null,
+    channel_fault: null,
+  });
   expect(await post(rule)).toMatchObject({ status: 409, reason: 'exists' });
   expect(await send(reader, 'GET', '/notifications')).toMatchObject({
     channels: [

@@ -1,4 +1,4 @@
-import type { addNotificationRule, listNotificationRules } from '../../../api/notifications.ts';
+import type { addNotificationRule } from '../../../api/notifications.ts';
 import { parseAmount } from '../../risk.ts';
 import { NOTIFICATION_CONDITIONS } from '../../../base/notifications.ts';
 import { RULE_COLUMNS } from '../../notifications.ts';
@@ -30,16 +30,11 @@ export const verb = defineServerVerb({
     'notifications add big-loss --condition drawdown --amount 0.1 --bot sma-crossover --channel operations',
   ],
   async run(server, { name }, { condition, amount, bot, channel }, { message }) {
-    const { channels } = await server.call<typeof listNotificationRules>(
-      'get',
-      '/notifications',
-      {},
-    );
     const data = await server.call<typeof addNotificationRule>('post', '/notifications/rules', {
       body: { name, condition, amount, bots: bot.length > 0 ? [...bot] : undefined, channel },
     });
-    const fault = channels.find((one) => one.name === channel)?.fault ?? null;
-    if (fault !== null) message(`warning: the channel ${channel} cannot send: ${fault}`);
+    const { channel_fault: fault } = data;
+    if (fault) message(`warning: the channel ${channel} cannot send: ${fault}`);
     return { data, show: (out) => showItems(out, [data], RULE_COLUMNS) };
   },
 });
