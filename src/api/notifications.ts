@@ -176,6 +176,15 @@ const Delivery = z
 
 export type Delivery = z.infer<typeof Delivery>;
 
+const Test = Delivery.extend({
+  refused_status: z
+    .int()
+    .nullable()
+    .describe(
+      'HTTP status with which the receiver refused the test; null if it was sent, or failed for another reason.',
+    ),
+}).openapi('NotificationTest');
+
 export const testNotificationChannel = defineRoute({
   ...changing,
   method: 'post',
@@ -184,7 +193,7 @@ export const testNotificationChannel = defineRoute({
   summary: 'Send a test to a channel',
   description: 'Makes one attempt, and returns its outcome.',
   request: { params: z.strictObject({ channel: id(EXAMPLE_CHANNEL) }) },
-  responses: { 200: jsonResponse('The delivery, which is sent or failed.', Delivery) },
+  responses: { 200: jsonResponse('The delivery, which is sent or failed.', Test) },
   errors: ['conflict'],
 });
 

@@ -20,6 +20,3 @@ export const DELIVERY_STATUSES = ['pending', 'sent', 'failed', 'grouped'] as con
 export type DeliveryStatus = (typeof DELIVERY_STATUSES)[number];
 
 export const CHANNEL_TYPES = ['webhook', 'email', 'telegram'] as const;
-
-/** Start of the error of a delivery that the receiver refused; the HTTP status follows. */
-export const REFUSED_WITH_STATUS = 'the receiver answered with status';

@@ -61,8 +61,9 @@ export function addNotifications(app: App, { identity, notifier }: Services): vo
     return c.body(null, 204);
   });
   app.openapi(api.testNotificationChannel, async (c) => {
-    const delivery = await notifier.test(actorOf(c), c.req.valid('param').channel);
-    return c.json(serializeDelivery(delivery), 200);
+    const { channel } = c.req.valid('param');
+    const { delivery, refusedStatus } = await notifier.test(actorOf(c), channel);
+    return c.json({ ...serializeDelivery(delivery), refused_status: refusedStatus }, 200);
   });
   app.openapi(api.listNotificationDeliveries, async (c) => {
     const { status, ...request } = c.req.valid('query');

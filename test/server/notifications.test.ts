@@ -287,6 +287,7 @@ test('e-mail reaches the mail server with the subject, a wrong password is not r
   expect(failed.body).toMatchObject({
     status: 'failed',
     error: 'the mail server rejected the login (535)',
+    refused_status: null,
   });
   const far = await server.send('POST', '/notifications/channels/far/test', { headers });
   expect(far.body).toMatchObject({
@@ -372,14 +373,14 @@ test('Telegram gets the text for the chat, and its token is in no error', async 
   expect(chat_id).toBe('-100123');
   expect(text).toMatch(/^bot-0 is halted: a drill\n/);
   const headers = { authorization: server.admin };
-  for (const [answered, error] of [
-    [401, 'Telegram rejected the token; compare it with the one of BotFather'],
-    [400, 'Telegram rejected the chat; check chat_id, and add the bot to the chat'],
-    [429, 'the receiver answered with status 429'],
+  for (const [answered, error, refused_status] of [
+    [401, 'Telegram rejected the token; compare it with the one of BotFather', null],
+    [400, 'Telegram rejected the chat; check chat_id, and add the bot to the chat', null],
+    [429, 'the receiver answered with status 429', 429],
   ] as const) {
     status = answered;
     const failed = await server.send('POST', '/notifications/channels/ops/test', { headers });
-    expect(failed.body).toMatchObject({ status: 'failed', error });
+    expect(failed.body).toMatchObject({ status: 'failed', error, refused_status });
   }
   await expectNoSecrets(server);
 });
@@ -620,6 +621,7 @@ test('only the scope admin changes rules, and changes are audited', async () => 
   });
   expect(await send(admin, 'POST', '/notifications/channels/ops/test')).toMatchObject({
     status: 'sent',
+    refused_status: null,
   });
   expect((await send(admin, 'DELETE', '/notifications/rules/halts')).status).toBe(204);
   expect((await send(admin, 'DELETE', '/notifications/rules/halts')).status).toBe(404);

@@ -180,7 +180,12 @@ export async function claimDeliveries(
 
 export type AttemptOutcome =
   | { readonly status: 'sent' }
-  | { readonly status: 'failed'; readonly error: string }
+  | {
+      readonly status: 'failed';
+      readonly error: string;
+      /** HTTP status with which the receiver refused the last attempt; not stored. */
+      readonly refusedStatus: number | null;
+    }
   | {
       readonly status: 'pending';
       readonly error: string;

@@ -63,7 +63,7 @@ export class Notifier {
   readonly #service: NotifierService;
   readonly #stopping = new AbortController();
   /** Attempts in progress, by channel. */
-  readonly #attempts = new Map<string, Set<Promise<void>>>();
+  readonly #attempts = new Map<string, Set<Promise<unknown>>>();
   /** Time of the last evaluation of the rules of a condition, by the clock of the service. */
   readonly #evaluatedAt = new Map<NotificationCondition, number>();
   #timer: NodeJS.Timeout | undefined;
@@ -111,9 +111,13 @@ export class Notifier {
 
   /**
    * Sends a test to a channel, once.
+   * @returns the delivery, and the HTTP status with which the receiver refused it, if it did.
    * @throws ServiceError `conflict`, reason `unknown_channel`
    */
-  async test(by: Actor, name: string): Promise<Delivery> {
+  async test(
+    by: Actor,
+    name: string,
+  ): Promise<{ readonly delivery: Delivery; readonly refusedStatus: number | null }> {
     const { storage, clock, channels, origin } = this.#service;
     requireChannel(channels, name);
     const claimed = await storage.write(async (tx) => {
@@ -132,8 +136,11 @@ export class Notifier {
       const occurrence = `test:${randomUUID()}`;
       return addClaimedDelivery(tx, now, { rule: null, occurrence, channel: name, notice });
     });
-    await this.#attempt(channels.get(name)!, claimed);
-    return getDelivery(storage.read, claimed.delivery_id);
+    const outcome = await this.#attempt(channels.get(name)!, claimed);
+    return {
+      delivery: await getDelivery(storage.read, claimed.delivery_id),
+      refusedStatus: outcome?.status === 'failed' ? outcome.refusedStatus : null,
+    };
   }
 
   async #poll(): Promise<void> {
@@ -195,24 +202,31 @@ export class Notifier {
     }
   }
 
-  /** Never rejects. */
-  #attempt(channel: Channel, delivery: ClaimedDelivery): Promise<void> {
-    const { storage, clock, log } = this.#service;
+  /** Never rejects; resolves to undefined if the outcome could not be recorded. */
+  #attempt(channel: Channel, delivery: ClaimedDelivery): Promise<AttemptOutcome | undefined> {
     const open = this.#attempts.get(channel.name) ?? new Set();
     this.#attempts.set(channel.name, open);
-    const attempt = this.#send(channel, delivery)
-      .then((outcome) =>
-        storage.write((tx) => recordAttempt(tx, clock(), delivery, outcome), DELIVERY_WRITE),
-      )
-      .catch((error: unknown) =>
-        log.warn({
-          err: error,
-          msg: `the outcome of notification ${delivery.delivery_id} could not be recorded`,
-        }),
-      )
-      .finally(() => open.delete(attempt));
+    const attempt = this.#sendAndRecord(channel, delivery).finally(() => open.delete(attempt));
     open.add(attempt);
     return attempt;
+  }
+
+  async #sendAndRecord(
+    channel: Channel,
+    delivery: ClaimedDelivery,
+  ): Promise<AttemptOutcome | undefined> {
+    const { storage, clock, log } = this.#service;
+    try {
+      const outcome = await this.#send(channel, delivery);
+      await storage.write((tx) => recordAttempt(tx, clock(), delivery, outcome), DELIVERY_WRITE);
+      return outcome;
+    } catch (error) {
+      log.warn({
+        err: error,
+        msg: `the outcome of notification ${delivery.delivery_id} could not be recorded`,
+      });
+      return undefined;
+    }
   }
 
   async #send(channel: Channel, delivery: ClaimedDelivery): Promise<AttemptOutcome> {
@@ -234,9 +248,9 @@ export class Notifier {
       const isLast = rule_id === null || attempts >= MOST_ATTEMPTS;
       const what = `notification ${delivery_id} to channel ${channel.name}`;
       log.warn(`${what} failed${isLast ? ' for good' : ''}: ${reason}`);
-      if (isLast) return { status: 'failed', error: reason };
-      const requested = error instanceof SendFailure ? error.retryAfterMs : 0;
-      const waitMs = Math.max(requested, backoffMs(attempts, WAITS, Math.random()));
+      const { retryAfterMs = 0, refusedStatus = null } = error instanceof SendFailure ? error : {};
+      if (isLast) return { status: 'failed', error: reason, refusedStatus };
+      const waitMs = Math.max(retryAfterMs, backoffMs(attempts, WAITS, Math.random()));
       return { status: 'pending', error: reason, next_attempt_at: clock() + Math.round(waitMs) };
     }
   }

@@ -1,4 +1,3 @@
-import { REFUSED_WITH_STATUS } from '../../base/notifications.ts';
 import { lookupPublic, refusePrivateLiteral } from './public-address.ts';
 import { SendFailure } from './send-failure.ts';
 
@@ -53,7 +52,10 @@ export function requireSuccess({ status, retryAfterMs }: PostAnswer): void {
   if (status >= 200 && status < 300) return;
   const isRedirect = status >= 300 && status < 400;
   const hint = isRedirect ? '; redirects are not followed' : '';
-  throw new SendFailure(`${REFUSED_WITH_STATUS} ${status}${hint}`, retryAfterMs);
+  throw new SendFailure(`the receiver answered with status ${status}${hint}`, {
+    retryAfterMs,
+    refusedStatus: status,
+  });
 }
 
 /** Ignores dates, which depend on the clock of the receiver. */

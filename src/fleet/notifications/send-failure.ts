@@ -2,10 +2,16 @@
 export class SendFailure extends Error {
   /** Minimum wait that the receiver asks for, ms. */
   readonly retryAfterMs: number;
+  /** HTTP status with which the receiver refused the notification; null for other failures. */
+  readonly refusedStatus: number | null;
 
-  constructor(message: string, retryAfterMs = 0) {
+  constructor(
+    message: string,
+    refusal: { readonly retryAfterMs: number; readonly refusedStatus: number } | null = null,
+  ) {
     super(message);
-    this.retryAfterMs = retryAfterMs;
+    this.retryAfterMs = refusal?.retryAfterMs ?? 0;
+    this.refusedStatus = refusal?.refusedStatus ?? null;
   }
 }
 

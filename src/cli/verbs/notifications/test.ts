@@ -1,6 +1,5 @@
 import type { testNotificationChannel } from '../../../api/notifications.ts';
 import { ServiceError } from '../../../base/errors.ts';
-import { REFUSED_WITH_STATUS } from '../../../base/notifications.ts';
 import { defineServerVerb } from '../../server-verb.ts';
 
 export const verb = defineServerVerb({
@@ -15,10 +14,10 @@ export const verb = defineServerVerb({
       '/notifications/channels/{channel}/test',
       { params: { channel } },
     );
-    const { status, error } = data;
+    const { status, error, refused_status } = data;
     if (status !== 'sent') {
       throw new ServiceError('failure', `channel ${channel}: ${error ?? 'the test was not sent'}`, {
-        remedy: error?.startsWith(REFUSED_WITH_STATUS)
+        remedy: refused_status
           ? 'The receiver refused the test: look there for the reason. If its address is wrong, correct the channel in the notifications_file of the server, and restart it.'
           : 'Correct the channel in the notifications_file of the server, and restart it.',
       });
