@@ -195,7 +195,9 @@ const eventsQuery = {
     .min(1)
     .max(128)
     .optional()
-    .describe('Only events of this run: the `task_id` of a backtest or paper session.'),
+    .describe(
+      'Only events of this run: the `task_id` of a task of the bot, such as a backtest or a session.',
+    ),
 };
 
 export const listBotEvents = defineRoute({

@@ -8,10 +8,23 @@ import type { BotState } from '../events/bot-state.ts';
 import { getBotId } from '../fleet/registry/bots.ts';
 import { streamEvents } from './event-stream.ts';
 import type { App, AppEnv, Services } from './services.ts';
+import { requireTaskOfBot } from './tasks.ts';
 
 export function addBotState(app: App, services: Services): void {
   const { identity } = services;
   const { read } = identity.storage;
+
+  /** Reads events, of a run only if it exists. @throws ServiceError as `readEvents` */
+  const readEventsOf = async (bot_ref: string, wanted: EventsRequest) => {
+    const bot_id = await getBotId(read, bot_ref);
+    const page = await readEvents(read, bot_id, wanted);
+    // A run with events exists.
+    if (page.events.length === 0 && wanted.run_id !== undefined) {
+      const command = `service-local tasks list --bot ${bot_ref}`;
+      await requireTaskOfBot(read, bot_ref, wanted.run_id, command);
+    }
+    return { bot_id, ...page };
+  };
 
   app.openapi(api.getBotSnapshot, async (c) => {
     const bot_id = await getBotId(read, c.req.valid('param').bot_ref);
@@ -22,10 +35,10 @@ export function addBotState(app: App, services: Services): void {
     return c.json({ ...rest, ...doubt, state: serializeState(state) }, 200);
   });
   app.openapi(api.listBotEvents, async (c) => {
-    const bot_id = await getBotId(read, c.req.valid('param').bot_ref);
     const { kind, last, ...range } = c.req.valid('query');
     const wanted = { ...range, last: last === 'true', kinds: kindsOf(kind) };
-    const { events, head, archived_seq } = await readEvents(read, bot_id, wanted);
+    const { bot_ref } = c.req.valid('param');
+    const { events, head, archived_seq } = await readEventsOf(bot_ref, wanted);
     const { after_seq, until_seq = head.seq, limit } = range;
     // A page that is not full covers the whole range, even if the range ends with events of other kinds.
     const next =
@@ -43,7 +56,6 @@ export function addBotState(app: App, services: Services): void {
     );
   });
   app.openapi(api.streamBotEvents, async (c) => {
-    const bot_id = await getBotId(read, c.req.valid('param').bot_ref);
     const { after_seq, kind, run_id } = c.req.valid('query');
     const last = c.req.valid('header')['last-event-id'];
     const from = {
@@ -52,7 +64,7 @@ export function addBotState(app: App, services: Services): void {
       run_id,
     };
     // An error that occurs later could only end the stream.
-    await readEvents(read, bot_id, { ...from, limit: 1 });
+    const { bot_id } = await readEventsOf(c.req.valid('param').bot_ref, { ...from, limit: 1 });
     return followEvents(c, services, bot_id, from);
   });
 }

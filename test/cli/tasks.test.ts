@@ -110,6 +110,9 @@ test('a failed backtest reports the cause, and an invalid one is not started', a
   const { tasks } = await json<{ tasks: Task[] }>('tasks', 'list', '--bot', 'never');
   const [{ task_id }] = tasks as [Task];
   expect((await service('tasks', 'get', task_id)).stdout).toContain('invalid_data: ');
+  const other = await service('bots', 'events', 'days', '--run', task_id);
+  expect(other).toMatchObject({ code: 1, stdout: '' });
+  expect(other.stderr).toContain(`task ${task_id} does not belong to bot days\n`);
   expect(await service('tasks', 'result', task_id)).toMatchObject({ code: 6 });
   expect((await service('tasks', 'cancel', task_id)).stdout).toBe(`task ${task_id} is failed\n`);
 });

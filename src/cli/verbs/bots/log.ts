@@ -2,7 +2,7 @@ import type { BotEvent } from '../../../api/bot-state.ts';
 import { ServiceError } from '../../../base/errors.ts';
 import type { Client } from '../../../client/client.ts';
 import { findStart, followAnswer, LAST_EVENTS, readEvents } from '../../bot-events.ts';
-import { BOT_ARGUMENT, findBot } from '../../bots.ts';
+import { BOT_ARGUMENT } from '../../bots.ts';
 import { parseCount } from '../../parse-count.ts';
 import { findTask } from '../../tasks.ts';
 import { defineServerVerb } from '../../server-verb.ts';
@@ -39,17 +39,9 @@ export const verb = defineServerVerb({
   },
 });
 
-/** @throws ServiceError `not_found` if the task is unknown, of another bot, or no session. */
+/** @throws ServiceError `not_found` if the task is unknown or not a session. */
 async function requireSession(server: Client, bot_ref: string, task_id: string): Promise<void> {
-  const [bot, { bot_id, kind }] = await Promise.all([
-    findBot(server, bot_ref),
-    findTask(server, task_id),
-  ]);
-  if (bot_id !== bot.answer.id) {
-    throw new ServiceError('not_found', `task ${task_id} does not belong to bot ${bot_ref}`, {
-      remedy: `Find its sessions with \`service-local bots deployments ${bot_ref}\`.`,
-    });
-  }
+  const { kind } = await findTask(server, task_id);
   if (kind === 'paper' || kind === 'production') return;
   throw new ServiceError('not_found', `task ${task_id} is of kind ${kind}, not a session`, {
     remedy:
