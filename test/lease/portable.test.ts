@@ -28,7 +28,7 @@ const given = (chosen: readonly Vector[]): string => JSON.stringify(chosen);
 const expected = (chosen: readonly Vector[]): unknown =>
   chosen.map(({ state, reason }) => [state, reason]);
 
-const some = isAtLength ? vectors : vectors.filter((_, index) => index % 3 === 0);
+const tried = isAtLength ? vectors : vectors.filter((_, index) => index % 3 === 0);
 
 /** The published part as one script, which makes the global `lease`. */
 let script = '';
@@ -51,7 +51,7 @@ test.runIf(isAtLength)('the lease verifier runs in an engine with ECMAScript onl
   );
   runInContext(script, context);
   const judge = runInContext(JUDGE, context) as (input: string) => string;
-  expect(JSON.parse(judge(given(some)))).toEqual(expected(some));
+  expect(JSON.parse(judge(given(tried)))).toEqual(expected(tried));
 });
 
 test.runIf(isAtLength)('the lease verifier runs in a browser', async () => {
@@ -61,8 +61,8 @@ test.runIf(isAtLength)('the lease verifier runs in a browser', async () => {
     const errors: unknown[] = [];
     page.on('pageerror', (error) => errors.push(error));
     await page.setContent(`<script>${script.replaceAll('</script', '<\\/script')}</script>`);
-    const answer = await page.evaluate(`(${JUDGE})(${JSON.stringify(given(some))})`);
-    expect(JSON.parse(answer as string)).toEqual(expected(some));
+    const answer = await page.evaluate(`(${JUDGE})(${JSON.stringify(given(tried))})`);
+    expect(JSON.parse(answer as string)).toEqual(expected(tried));
     expect(errors).toEqual([]);
   } finally {
     await browser.close();
