@@ -97,6 +97,15 @@ export const ATTESTING_ROLES = [
   'senior_management_9_3',
 ] as const;
 
+export type AttestingRole = (typeof ATTESTING_ROLES)[number];
+
+export const ROLE_NAMES: Readonly<Record<AttestingRole, string>> = {
+  risk_management_9_2: 'Risk management, Article 9(2)',
+  technical_staff_involved_9_2: 'Technical staff, Article 9(2)',
+  internal_audit_9_3: 'Internal audit, Article 9(3)',
+  senior_management_9_3: 'Senior management, Article 9(3)',
+};
+
 /** JSON pointer, in a request, to the value of a field with this path. */
 export function toAnswerPointer(place: string): string {
   return `/human/${place.replaceAll('~', '~0').replaceAll('/', '~1')}`;

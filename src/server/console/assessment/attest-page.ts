@@ -1,6 +1,10 @@
 import { html } from 'hono/html';
 import type { freezeValidationReport, ValidationReport } from '../../../api/validation-reports.ts';
-import { ATTESTING_ROLES } from '../../../base/validation-report-fields.ts';
+import {
+  ATTESTING_ROLES,
+  ROLE_NAMES,
+  type AttestingRole,
+} from '../../../base/validation-report-fields.ts';
 import { describeReportStatus, listOpenItems } from '../../../base/validation-report-status.ts';
 import type { RequestOf } from '../../../client/route.ts';
 import type { Services } from '../../services.ts';
@@ -23,15 +27,6 @@ import {
 
 const PATH = `${ASSESSMENT_PATH}/attest`;
 
-type Role = (typeof ATTESTING_ROLES)[number];
-
-const ROLE_NAMES: Readonly<Record<Role, string>> = {
-  risk_management_9_2: 'Risk management, Article 9(2)',
-  technical_staff_involved_9_2: 'Technical staff, Article 9(2)',
-  internal_audit_9_3: 'Internal audit, Article 9(3)',
-  senior_management_9_3: 'Senior management, Article 9(3)',
-};
-
 /** Registers the page on which a person attests the newest frozen version in one role. */
 export function addAttestPage(pages: Pages, services: Services): void {
   pages.get(PATH, (visit) => showAttest(visit));
@@ -39,7 +34,7 @@ export function addAttestPage(pages: Pages, services: Services): void {
 }
 
 async function attest(visit: Visit, services: Services, form: Form): Promise<GoTo | Content> {
-  const role = form.get('role') as Role;
+  const role = form.get('role') as AttestingRole;
   const content_hash = form.get('content_hash');
   const body: RequestOf<typeof freezeValidationReport>['body'] = {
     attest: role,
@@ -114,7 +109,7 @@ function attested({ bot, report: draft }: DraftPage, report: ValidationReport): 
     ['Content hash', html`<code>${content_hash}</code>`],
     ['Open', open.join(', ') || 'nothing'],
   )}
-  ${table<Role>(
+  ${table<AttestingRole>(
     'Attestations',
     [
       { title: 'Role', isHeader: true, cell: (role) => ROLE_NAMES[role] },

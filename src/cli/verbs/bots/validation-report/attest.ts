@@ -5,6 +5,7 @@ import type {
 import { BOT_ARGUMENT } from '../../../bots.ts';
 import { parseCount } from '../../../parse-count.ts';
 import { REPORT_PATH, showReport } from '../../../validation-report.ts';
+import { ATTESTING_ROLES } from '../../../../base/validation-report-fields.ts';
 import { listOpenItems } from '../../../../base/validation-report-status.ts';
 import { CODE_OPTION, stepUp } from '../../../step-up.ts';
 import { defineServerVerb } from '../../../server-verb.ts';
@@ -25,12 +26,7 @@ export const verb = defineServerVerb({
       value: 'role',
       description: 'role in which you attest',
       required: true,
-      choices: [
-        'risk_management_9_2',
-        'technical_staff_involved_9_2',
-        'internal_audit_9_3',
-        'senior_management_9_3',
-      ],
+      choices: ATTESTING_ROLES,
     },
     code: CODE_OPTION,
   },
