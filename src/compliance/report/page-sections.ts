@@ -1,6 +1,10 @@
 /** The sections of the page of a validation report, in order. */
 import { html, nothing, type Child, type Html } from '../../base/html.ts';
-import { ATTESTING_ROLES, type SectionName } from '../../base/validation-report-fields.ts';
+import {
+  ATTESTING_ROLES,
+  ROLE_NAMES,
+  type SectionName,
+} from '../../base/validation-report-fields.ts';
 import { ARTICLES, cite, INSTRUMENTS } from '../articles.ts';
 import { renderCode, renderField, renderFields, renderTable, toWords } from './page-parts.ts';
 import { figuresIn } from './report-fields.ts';
@@ -127,7 +131,7 @@ export const PAGE_SECTIONS: readonly PageSection[] = [
         'Each role needs a different person; empty rows can be signed by hand',
         ATTESTING_ROLES,
         {
-          Role: toWords,
+          Role: (role) => ROLE_NAMES[role],
           Name: (role) => attestations[role]?.name ?? 'not attested',
           Time: (role) => attestations[role]?.at ?? '',
           'Content hash': (role) => attestations[role]?.content_hash ?? '',

@@ -542,6 +542,7 @@ describe('a frozen validation report', () => {
     expect(page).toMatch(
       /attested by all roles that Article 9 names, with \d+ of \d+ paragraphs not assessed, .*opinion empty/,
     );
+    expect(page).toContain('Senior management, Article 9(3)');
     const anew = await frozen(ada, { supersedes: 5 });
     expect(anew).toMatchObject({ status: 'frozen', attestations: { internal_audit_9_3: null } });
   });
