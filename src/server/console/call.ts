@@ -68,6 +68,8 @@ export type ReadFile = (
   path: string,
   params: Readonly<Record<string, string>>,
   query?: Readonly<Record<string, string>>,
+  /** Reads at most these first lines, and no more of the file than they need. */
+  mostLines?: number,
 ) => Promise<string>;
 
 /** Reads files that are not JSON; otherwise like `callAs`. */
@@ -76,17 +78,30 @@ export function fileAs(
   caller: Caller,
   requestId: string,
 ): ReadFile {
-  return async (path, params, query = {}) => {
+  return async (path, params, query = {}, mostLines = Infinity) => {
     const headers = { 'x-request-id': requestId };
     const answer = await app.request(
       requestTarget(path, { params, query }),
       { headers },
       asCaller(caller),
     );
+    if (answer.ok && answer.body !== null && mostLines < Infinity)
+      return readLines(answer.body, mostLines);
     const text = await answer.text();
     if (answer.ok) return text;
     throw errorFromProblem(JSON.parse(text) as Problem, answer.headers.get('retry-after'));
   };
+}
+
+async function readLines(file: ReadableStream<Uint8Array>, most: number): Promise<string> {
+  const decoder = new TextDecoder();
+  let text = '';
+  for await (const chunk of file) {
+    text += decoder.decode(chunk, { stream: true });
+    const lines = text.split('\n');
+    if (lines.length > most) return lines.slice(0, most).join('\n');
+  }
+  return text;
 }
 
 /** @throws ServiceError `invalid_request` if a value from a form is not allowed in a header. */

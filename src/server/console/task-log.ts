@@ -1,22 +1,23 @@
 import { html } from 'hono/html';
 import type { listTaskFiles } from '../../api/tasks.ts';
-import { formatCountOf } from '../../base/format.ts';
+import { LOG_FILE } from '../../backtest/log-lines.ts';
 import type { Child } from './html.ts';
 import type { Visit } from './pages.ts';
 
-const LOG = 'log.txt';
 /** Number of first lines that are shown. */
 const SHOWN = 200;
 
-/** The first lines that the strategy of a run logged; undefined if it logged none. */
+/** The first lines that the strategy of an ended run logged; undefined if it logged none. */
 export async function taskLog(
   { call, file }: Pick<Visit, 'call' | 'file'>,
   task_id: string,
 ): Promise<Child> {
   const params = { task_id };
   const { files } = await call<typeof listTaskFiles>('get', '/tasks/{task_id}/files', { params });
-  if (!files.includes(LOG)) return undefined;
-  const text = await file('/tasks/{task_id}/files/{name}', { task_id, name: LOG });
+  if (!files.includes(LOG_FILE)) return undefined;
+  const path = '/tasks/{task_id}/files/{name}';
+  // One line more shows whether the log is longer.
+  const text = await file(path, { task_id, name: LOG_FILE }, {}, SHOWN + 1);
   const lines = text.trimEnd().split('\n');
   return html`<section>
     <h2 id="run-log">Log of the strategy</h2>
@@ -25,8 +26,10 @@ ${lines.slice(0, SHOWN).join('\n')}</pre>
     ${
       lines.length > SHOWN &&
       html`<p class="note">
-        The first ${SHOWN} of ${formatCountOf(lines.length, 'line')}.
-        <a href="/tasks/${encodeURIComponent(task_id)}/files/${LOG}" download="${LOG}">All lines</a>
+        The first ${SHOWN} lines.
+        <a href="/tasks/${encodeURIComponent(task_id)}/files/${LOG_FILE}" download="${LOG_FILE}"
+          >All lines</a
+        >
       </p>`
     }
   </section>`;
