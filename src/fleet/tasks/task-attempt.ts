@@ -5,8 +5,6 @@ import { join } from 'node:path';
 import { toErrorData } from '../../base/error-data.ts';
 import { ServiceError } from '../../base/errors.ts';
 import type { Log } from '../../base/log.ts';
-import { readFigure } from '../../base/format-figure.ts';
-import { type FigureName } from '../../base/run-figures.ts';
 import type { SessionState } from '../../events/session-state.ts';
 import { bindSpan, currentTraceparent, type Span } from '../../base/tracing.ts';
 import { TaskFailure, ThreadDied } from '../../base/thread-failures.ts';
@@ -18,7 +16,7 @@ import { watchSupervision } from '../thresholds/read-supervision.ts';
 import { isAnalysis } from '../analyses/analysis-kinds.ts';
 import { analyze } from '../analyses/analyze.ts';
 import { runBacktestThread } from './backtest-thread.ts';
-import type { BacktestDone, BacktestWork } from './backtest-work.ts';
+import type { BacktestWork } from './backtest-work.ts';
 import type { Claim } from './claim.ts';
 import { recordHeartbeat } from './heartbeats.ts';
 import {
@@ -33,6 +31,7 @@ import type { PaperDone } from './paper-result.ts';
 import type { PaperInput } from './paper.ts';
 import { recordedInputs } from './read-run-events.ts';
 import { botWrite, readSession, recordBatch } from './session-record.ts';
+import { toTaskDone, type TaskDone } from './task-done.ts';
 import { storeFile } from './task-files.ts';
 import { archiveWaits } from './task-notices.ts';
 import { inTaskSpan } from './task-spans.ts';
@@ -61,15 +60,6 @@ export type TestBot = (
     readonly persist: <T>(access: () => Promise<T>) => Promise<T>;
   },
 ) => Promise<TaskDone>;
-
-interface TaskDone {
-  readonly result: object;
-  /** Short form of the result, for events and lists. */
-  readonly summary: Readonly<Record<string, unknown>>;
-  readonly files: readonly string[];
-  /** Absent if the task is not a backtest. */
-  readonly sharpe?: number | null;
-}
 
 /** Requests to end a task, from the worker that runs it. */
 export interface EndSignals {
@@ -365,31 +355,4 @@ export function isStorageFault(error: unknown): boolean {
 /** Ignores errors: a leftover directory does not invalidate a result. */
 export async function removeDirectory(directory: string): Promise<void> {
   await rm(directory, { recursive: true, force: true }).catch(() => {});
-}
-
-const DIGEST_FIGURES = [
-  'total_return',
-  'cagr',
-  'sharpe',
-  'max_drawdown',
-  'trades',
-  'end_equity',
-] as const satisfies readonly FigureName[];
-
-function toTaskDone(done: BacktestDone | PaperDone): TaskDone {
-  const { summary, notes, files } = done;
-  const { window, gates, hashes, unsaved_bundle } = summary;
-  return {
-    result: summary,
-    summary: {
-      metrics: Object.fromEntries(DIGEST_FIGURES.map((name) => [name, readFigure(summary, name)])),
-      gates: { met: gates.filter(({ pass }) => pass).length, total: gates.length },
-      window,
-      hashes,
-      notes,
-      ...(unsaved_bundle !== undefined && { unsaved_bundle }),
-      ...('stopped' in done && done.stopped && { stopped: true }),
-    },
-    files,
-  };
 }
