@@ -75,8 +75,16 @@ export async function writeRun(
   return { directory, report: path('report.html'), summary };
 }
 
-/** @returns the names of the written files. */
-async function writeLog(directory: string, { log = [] }: RunResult): Promise<string[]> {
+/**
+ * Writes `log.txt`, or removes that of an earlier run if the strategy logged nothing.
+ *
+ * @returns the names of the written files.
+ * @throws ServiceError `output_not_writable`
+ */
+export async function writeLog(
+  directory: string,
+  { log = [] }: Pick<RunResult, 'log'>,
+): Promise<string[]> {
   const path = join(directory, LOG_FILE);
   if (log.length > 0)
     await writeText(

@@ -5,6 +5,7 @@ import { once } from 'node:events';
 import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import type { Task } from '../../src/api/tasks.ts';
 import type { Summary } from '../../src/backtest/summary.ts';
@@ -89,11 +90,13 @@ test('a backtest on the server has the same result as on this machine', async ()
   expect((await service('tasks', 'list', '--bot', 'days')).stdout).toMatch(
     / days v1 +success +\d{4}-/,
   );
-  const log = await service('bots', 'log', 'days', '--run', task_id);
-  expect(log).toMatchObject({ code: 1, stdout: '' });
-  expect(log.stderr).toContain(
-    `→ Its lines are in log.txt, which \`service-local tasks result ${task_id} --out`,
-  );
+  const log = ['bots', 'log', 'days', '--run', task_id];
+  expect(await service(...log)).toMatchObject({
+    code: 0,
+    stdout: '',
+    stderr: 'No logged lines were found.\n',
+  });
+  expect((await service(...log, '--follow')).stderr).toMatch(/^error usage: .* is a backtest, /);
   const run = ['bots', 'events', 'days', '--run', task_id, '--kind', 'run.ended'];
   expect(await json<{ events: object[] }>(...run)).toMatchObject({ events: [{ run_id: task_id }] });
 });
@@ -113,6 +116,19 @@ test('a failed backtest reports the cause, and an invalid one is not started', a
   const other = await service('bots', 'events', 'days', '--run', task_id);
   expect(other).toMatchObject({ code: 1, stdout: '' });
   expect(other.stderr).toContain(`task ${task_id} does not belong to bot days\n`);
+  expect((await service('bots', 'log', 'days', '--run', task_id)).stderr).toBe(other.stderr);
+  const lines = '2000-01-01T00:00:00Z one\n2000-01-02T00:00:00Z two\n';
+  const data = gzipSync(lines).toString('base64');
+  await world.identity.storage.write(
+    async (tx) =>
+      void (await tx
+        .insertInto('task_files')
+        .values({ task_id, name: 'log.txt', place: 0, data })
+        .execute()),
+  );
+  const log = ['bots', 'log', 'never', '--run', task_id];
+  expect(await service(...log)).toMatchObject({ code: 0, stdout: lines, stderr: '' });
+  expect(await json(...log)).toEqual({ lines: lines.trimEnd().split('\n') });
   expect(await service('tasks', 'result', task_id)).toMatchObject({ code: 6 });
   expect((await service('tasks', 'cancel', task_id)).stdout).toBe(`task ${task_id} is failed\n`);
 });

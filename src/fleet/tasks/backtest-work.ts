@@ -1,10 +1,11 @@
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { backtest, type Outcome } from '../../backtest/backtest.ts';
+import type { FailedRun } from '../../backtest/execute.ts';
 import { scopeOf } from '../../backtest/ledger/earlier-trials.ts';
 import { trialKey } from '../../backtest/ledger/packed-trials.ts';
 import { trialLock } from '../../backtest/ledger/trial-lock.ts';
-import { writeRun } from '../../backtest/run-files.ts';
+import { writeLog, writeRun } from '../../backtest/run-files.ts';
 import type { BacktestJob } from '../../backtest/job.ts';
 import type { Summary } from '../../backtest/summary.ts';
 import type { Bundle } from '../../bots/bundle.ts';
@@ -48,6 +49,8 @@ export interface BacktestPorts {
   readonly onProgress: (progress: Progress) => void;
   /** Called once, before the first bar. */
   readonly count: (trial: TaskTrial) => Promise<TrialCounts>;
+  /** Called before the backtest fails, with the files that its strategy has left, as `<name>.gz`. */
+  readonly onFailedFiles: (names: readonly string[]) => void;
 }
 
 const PROGRESS_EVERY_MS = 200;
@@ -58,7 +61,7 @@ const PROGRESS_EVERY_MS = 200;
  */
 export async function doBacktest(
   work: BacktestWork,
-  { onProgress, count }: BacktestPorts,
+  { onProgress, count, onFailedFiles }: BacktestPorts,
   signal: AbortSignal,
 ): Promise<BacktestDone> {
   const { runId, document, files, customCode, changes, locked, timeoutMs } = work;
@@ -80,6 +83,7 @@ export async function doBacktest(
     };
     const total = mergeTimes(job.instruments.map(({ bars }) => bars)).length;
     await takeAllSteps(run, job.instruments, (done) => report(done, total));
+    let failed: FailedRun | undefined;
     const outcome = await backtest(
       { ...job, signals: run.signals },
       {
@@ -87,8 +91,12 @@ export async function doBacktest(
         timeoutMs,
         // With models or custom code, nearly all the time is spent before the engine runs.
         onProgress: run.needsSteps ? undefined : report,
+        onFailure: (found) => (failed = found),
       },
-    );
+    ).catch(async (error: unknown) => {
+      if (failed !== undefined) onFailedFiles(await fileLog(work.directory, failed.result));
+      throw error;
+    });
     return { ...(await fileRun(work.directory, job, outcome)), notes: prepared.notes };
   } finally {
     await run.close();
@@ -98,6 +106,14 @@ export async function doBacktest(
 function trialOf(job: BacktestJob): TaskTrial {
   const { params, holdout } = job;
   return { lock: trialLock(job), key: trialKey(params), scope: scopeOf(job), holdout };
+}
+
+/** Writes the log of a failed run as `<name>.gz`. @returns the names of the files */
+async function fileLog(directory: string, result: FailedRun['result']): Promise<string[]> {
+  await mkdir(directory, { recursive: true, mode: 0o700 });
+  const names = await writeLog(directory, result);
+  for (const name of names) await gzipFile(join(directory, name));
+  return names;
 }
 
 /** Writes the files of a run, each as `<name>.gz`. */

@@ -10,6 +10,7 @@ export type WorkerMessage =
   | { readonly progress: Progress }
   /** Answered with `TrialCounts`. */
   | { readonly trial: TaskTrial }
+  | { readonly failedFiles: readonly string[] }
   | { readonly done: BacktestDone }
   | { readonly error: ErrorData; readonly bug?: unknown };
 
@@ -35,8 +36,9 @@ async function work(asked: BacktestWork): Promise<void> {
     return counted.promise;
   };
   const onProgress = (progress: Progress): void => send({ progress });
+  const onFailedFiles = (failedFiles: readonly string[]): void => send({ failedFiles });
   try {
-    const done = await doBacktest(asked, { onProgress, count }, stop.signal);
+    const done = await doBacktest(asked, { onProgress, count, onFailedFiles }, stop.signal);
     send({ done });
   } catch (error) {
     send(toErrorData(error));

@@ -35,6 +35,8 @@ export type TaskOutcome =
   | {
       readonly status: 'failed';
       readonly error: ErrorData;
+      /** Names of stored files that stay, such as the log of the strategy. */
+      readonly files?: readonly string[] | undefined;
       readonly trial?: ExecutedTaskTrial | undefined;
     }
   | { readonly status: 'canceled' };
@@ -251,7 +253,9 @@ export async function endTask(
     taskNotices.ended(task.kind, status);
     if (status === 'failed') taskNotices.failed(task, outcome.error);
   }
-  if (status !== 'success') await dropFiles(tx, task_id);
+  if (status !== 'success') {
+    await dropFiles(tx, task_id, status === 'failed' ? outcome.files : undefined);
+  }
   const summary = status === 'success' ? outcome.summary : undefined;
   await setDeployment(tx, deployment_id, {
     status: DEPLOYMENT_STATUS[status],
@@ -275,8 +279,13 @@ async function setDeployment(
     .execute();
 }
 
-async function dropFiles(tx: Db, task_id: string): Promise<void> {
-  await tx.deleteFrom('task_files').where('task_id', '=', task_id).execute();
+/** @param kept names of files that stay. */
+async function dropFiles(tx: Db, task_id: string, kept: readonly string[] = []): Promise<void> {
+  await tx
+    .deleteFrom('task_files')
+    .where('task_id', '=', task_id)
+    .$if(kept.length > 0, (query) => query.where('name', 'not in', kept))
+    .execute();
 }
 
 export async function appendRunEvent(

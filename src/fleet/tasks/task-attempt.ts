@@ -32,7 +32,7 @@ import type { PaperInput } from './paper.ts';
 import { recordedInputs } from './read-run-events.ts';
 import { botWrite, readSession, recordBatch } from './session-record.ts';
 import { toTaskDone, type TaskDone } from './task-done.ts';
-import { storeFile } from './task-files.ts';
+import { storeFiles } from './task-files.ts';
 import { archiveWaits } from './task-notices.ts';
 import { inTaskSpan } from './task-spans.ts';
 import type { BacktestInput, TaskService } from './tasks.ts';
@@ -173,6 +173,9 @@ export class TaskAttempts {
     let trial: TaskTrial | undefined;
     const onTrial = (found: TaskTrial) => (trial = found);
     const executed = (sharpe: number | null) => trial && { ...trial, sharpe };
+    /** Stored files of a failed backtest. */
+    let kept: readonly string[] = [];
+    const onKept = (names: readonly string[]) => (kept = names);
     try {
       const { bundle_hash } = JSON.parse(claim.input) as Pick<BacktestInput, 'bundle_hash'>;
       const runnable = await persist(() =>
@@ -183,16 +186,13 @@ export class TaskAttempts {
         claim.kind === 'paper'
           ? await this.#trade(claim, work, signal, wrapUp)
           : claim.kind === 'backtest'
-            ? await this.#backtest(claim, work, signal, { onProgress, onTrial })
+            ? await this.#backtest(claim, work, signal, { onProgress, onTrial, onKept })
             : isAnalysis(claim.kind)
               ? await analyze(this.#service, claim, work, { workers, signal, onProgress, persist })
               : await testBot!(claim, runnable, { directory, signal, onProgress, persist });
       if (done === undefined) return { status: 'canceled' };
-      for (const name of done.files) {
-        const path = join(directory, `${name}.gz`);
-        const isKept = await persist(() => storeFile(storage, claim, name, path, signal));
-        if (!isKept) return undefined;
-      }
+      if (!(await storeFiles(storage, claim, done.files, { directory, persist, signal })))
+        return undefined;
       const { result, summary, sharpe = null } = done;
       const counted = executed(sharpe);
       return { status: 'success', result: JSON.stringify(result), summary, trial: counted };
@@ -206,7 +206,7 @@ export class TaskAttempts {
       }
       if (!(error instanceof TaskFailure)) throw error;
       if (error.cause !== undefined) log.error({ err: error, msg: `task ${runId} failed` });
-      return { status: 'failed', error: error.error, trial: executed(null) };
+      return { status: 'failed', error: error.error, trial: executed(null), files: kept };
     }
   }
 
@@ -217,9 +217,11 @@ export class TaskAttempts {
     {
       onProgress,
       onTrial,
+      onKept,
     }: {
       readonly onProgress: (progress: Progress) => void;
       readonly onTrial: (found: TaskTrial) => void;
+      readonly onKept: (names: readonly string[]) => void;
     },
   ): Promise<TaskDone> {
     const { verify_lock, ...run } = JSON.parse(claim.input) as BacktestInput;
@@ -239,8 +241,17 @@ export class TaskAttempts {
       return this.#persist(() => countTrials(storage.read, own));
     };
     const asked = { ...work, changes, locked, opensHoldout: open_holdout, unsaved: bundle_hash };
-    const done = await runBacktestThread(asked, { onProgress, count }, signal);
-    return { ...toTaskDone(done), sharpe: done.summary.risk.sharpe };
+    let left: readonly string[] = [];
+    const ports = { onProgress, count, onFailedFiles: (names: typeof left) => void (left = names) };
+    try {
+      const done = await runBacktestThread(asked, ports, signal);
+      return { ...toTaskDone(done), sharpe: done.summary.risk.sharpe };
+    } catch (error) {
+      const persist = <T>(access: () => Promise<T>) => this.#persist(access);
+      const { directory } = work;
+      if (await storeFiles(storage, claim, left, { directory, persist, signal })) onKept(left);
+      throw error;
+    }
   }
 
   /** Continues a paper session from its recorded state. */

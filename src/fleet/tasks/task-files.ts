@@ -1,5 +1,6 @@
 /** Result files of tasks, stored in the database so that every server can read them. */
 import { open } from 'node:fs/promises';
+import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { createGunzip } from 'node:zlib';
 import { ServiceError } from '../../base/errors.ts';
@@ -11,13 +12,36 @@ import { getTask } from './tasks.ts';
 /** Bytes per part: a multiple of three for base64, and small enough for a short write. */
 const PART = 3 << 16;
 
+interface StoreOptions {
+  /** Contains each file as `<name>.gz`. */
+  readonly directory: string;
+  /** Repeats an access until the database answers. */
+  readonly persist: <T>(access: () => Promise<T>) => Promise<T>;
+  readonly signal: AbortSignal;
+}
+
 /**
- * Stores a file, one part per write.
- * @param path of the file, compressed by gzip.
  * @returns false when the claim is no longer valid.
  * @throws the reason with which `signal` was aborted.
  */
-export async function storeFile(
+export async function storeFiles(
+  storage: Pick<Storage, 'write'>,
+  claim: Claim,
+  names: readonly string[],
+  { directory, persist, signal }: StoreOptions,
+): Promise<boolean> {
+  for (const name of names) {
+    const path = join(directory, `${name}.gz`);
+    if (!(await persist(() => storeFile(storage, claim, name, path, signal)))) return false;
+  }
+  return true;
+}
+
+/**
+ * Stores a file, one part per write.
+ * @param path of the file, compressed by gzip.
+ */
+async function storeFile(
   { write }: Pick<Storage, 'write'>,
   claim: Claim,
   name: string,
@@ -50,12 +74,13 @@ export async function storeFile(
 }
 
 /**
- * Lists the files of a task by name; empty unless the task succeeded.
+ * Lists the files of a task by name. A failed task has at most the log of its strategy, and a task that
+ * is open or canceled has none.
  * @throws ServiceError `not_found`
  */
 export async function listFiles(db: Db, task_id: string): Promise<string[]> {
   const { status } = await getTask(db, task_id);
-  if (status !== 'success') return [];
+  if (status !== 'success' && status !== 'failed') return [];
   const rows = await db
     .selectFrom('task_files')
     .select('name')
@@ -76,7 +101,7 @@ export async function readFile(db: Db, task_id: string, name: string): Promise<R
     return parts.pipe(file);
   }
   throw new ServiceError('not_found', `task ${task_id} has no file ${JSON.stringify(name)}`, {
-    remedy: `See \`service-local tasks get ${task_id}\`; a task has files once it has succeeded, until \`task_file_days\` of the server have passed.`,
+    remedy: `See \`service-local tasks get ${task_id}\`; a task has files once it has succeeded, and the log of its strategy if it failed, until \`task_file_days\` of the server have passed.`,
   });
 }
 

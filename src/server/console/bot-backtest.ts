@@ -31,7 +31,7 @@ export async function backtestPart(
       <a href="${taskPath(task_id)}">All details</a>
     </p>
     ${failure(task)} ${result && resultFigures(result)}
-    ${result && (await visit.part('The log', () => taskLog(visit, task_id)))}
+    ${task.ended_at !== null && (await visit.part('The log', () => taskLog(visit, task_id)))}
   </div>`;
 }
 

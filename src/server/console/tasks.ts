@@ -91,7 +91,9 @@ async function showTask(visit: Visit): Promise<Content> {
       ? deploymentOf({ call }, task.bot_id, task.deployment_id).then(deploymentFacts)
       : task.status === 'success'
         ? resultOf(visit, task_id)
-        : undefined,
+        : task.status === 'failed'
+          ? visit.part('The log', () => taskLog(visit, task_id))
+          : undefined,
   ]);
   const { kind, bot_id, version, created_at, started_at, ended_at, attempts } = task;
   const name = names.get(bot_id)?.name ?? bot_id;

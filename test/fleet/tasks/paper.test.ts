@@ -100,6 +100,7 @@ async function backtestOf(document: ReturnType<typeof tradingDocument>): Promise
     count: async () => ({
       earlier: { count: 0, sharpe_count: 0, sharpe_mean: null, sharpe_variance: null },
     }),
+    onFailedFiles() {},
   };
   const { summary } = await doBacktest(work, ports, new AbortController().signal);
   // Only backtests count as trials.

@@ -143,6 +143,36 @@ describe('the page that edits a bot', () => {
 });
 
 test.runIf(isAtLength)(
+  'a backtest that fails shows the first lines that its strategy logged before',
+  async () => {
+    const document = documentOn('fails', 'SPX', '1d');
+    const spec = { ...(document['spec'] as object), strategy: { module: './own.ts' } };
+    const onBar = `const { count } = instruments[0];
+    for (let i = 0; i < 15; i++) log('<b>bar ' + count);
+    if (count === 15) throw new Error('end');`;
+    const files = { 'own.ts': strategyThat(onBar) };
+    await visitor.fetch('POST', '/bots', { document: { ...document, spec }, files });
+    const { text } = await visitor.fetch('POST', '/bots/fails/backtest', {});
+    const { task_id } = JSON.parse(text) as { readonly task_id: string };
+    const { log } = server.services;
+    const runner = startTaskRunner(tasks, { workers: 1, paperSessions: 0, timeoutMs: 5000, log });
+    // The stream ends with the task.
+    await visitor.fetch('GET', `/tasks/${task_id}/events`);
+    await runner.stop();
+    const kept = await visitor.open(`/tasks/${task_id}/files`);
+    expect(JSON.parse(kept.text)).toEqual({ files: ['log.txt'] });
+    const all = (await visitor.open(`/tasks/${task_id}/files/log.txt`)).text.split('\n');
+    expect(all).toHaveLength(15 * 15 + 1);
+    expect(all.at(-2)).toBe('2000-01-15T00:00:00Z <b>bar 15');
+    const page = (await visitor.open(`/console/tasks/${task_id}`)).text;
+    expect(page.match(/2000-01-\d\dT00:00:00Z &lt;b&gt;bar \d+/g)).toHaveLength(200);
+    expect(page).toContain('The first 200 lines.');
+    const editor = await visitor.open(`/console/bots/fails/edit?task=${task_id}`);
+    expect(editor.text).toContain('2000-01-14T00:00:00Z &lt;b&gt;bar 14');
+  },
+);
+
+test.runIf(isAtLength)(
   'the page of a bot shows what the strategy of its session logs',
   async () => {
     const document = documentOn('logs', 'SPX', '1d');

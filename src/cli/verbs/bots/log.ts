@@ -1,4 +1,6 @@
 import type { BotEvent } from '../../../api/bot-state.ts';
+import type { getTaskFile, listTaskFiles } from '../../../api/tasks.ts';
+import { LOG_FILE } from '../../../backtest/log-lines.ts';
 import { ServiceError } from '../../../base/errors.ts';
 import type { Client } from '../../../client/client.ts';
 import { findStart, followAnswer, LAST_EVENTS, readEvents } from '../../bot-events.ts';
@@ -6,10 +8,13 @@ import { BOT_ARGUMENT } from '../../bots.ts';
 import { parseCount } from '../../parse-count.ts';
 import { findTask } from '../../tasks.ts';
 import { defineServerVerb } from '../../server-verb.ts';
+import type { Answer, Context } from '../../verb.ts';
+
+const NONE = 'No logged lines were found.';
 
 export const verb = defineServerVerb({
-  summary: 'show the lines that the strategy of a session logged',
-  description: `Shows the lines of the last ${LAST_EVENTS} bars at which the strategy logged, or all lines after --after-seq. Oldest lines come first, each with the time of its bar, below the task and version of its session. With --follow, continues with new lines until Ctrl-C; with --follow --json, prints one JSON object per bar. The log of a backtest is the result file log.txt.`,
+  summary: 'show the lines that the strategy of a session or backtest logged',
+  description: `Shows the lines of the last ${LAST_EVENTS} bars at which the strategy logged, or all lines after --after-seq. Oldest lines come first, each with the time of its bar, below the task and version of its session. With --follow, continues with new lines until Ctrl-C; with --follow --json, prints one JSON object per bar. With --run of a backtest, shows all its lines, also if the backtest failed.`,
   arguments: { bot: BOT_ARGUMENT },
   options: {
     afterSeq: {
@@ -17,19 +22,28 @@ export const verb = defineServerVerb({
       description: 'show all lines of the events after this sequence number',
       parse: parseCount,
     },
-    run: { value: 'task', description: 'only lines of this session' },
+    run: { value: 'task', description: 'only lines of this session or backtest' },
     follow: { description: 'continue with new lines', streams: true },
   },
-  examples: ['bots log sma-crossover', 'bots log sma-crossover --follow'],
+  examples: [
+    'bots log sma-crossover',
+    'bots log sma-crossover --follow',
+    'bots log sma-crossover --run 0198c0de-0000-7000-8000-00000000dddd',
+  ],
   async run(server, { bot: bot_ref }, { afterSeq, run: run_id, follow }, context) {
-    if (run_id !== undefined) await requireSession(server, bot_ref, run_id);
     const wanted = { kind: 'strategy.log', run_id };
     const first = afterSeq ?? (await findStart(server, context, bot_ref, wanted));
+    if (run_id !== undefined && (await findLogged(server, bot_ref, run_id)) === 'backtest') {
+      if (!follow && afterSeq === undefined) return backtestAnswer(server, context, run_id);
+      throw new ServiceError('usage', `task ${run_id} is a backtest, whose log is shown whole`, {
+        remedy: 'Leave out --follow and --after-seq.',
+      });
+    }
     const query = { ...wanted, after_seq: first };
     const linesOf = sessionLines();
     if (follow) return followAnswer(server, context, bot_ref, query, linesOf);
     const events = await Array.fromAsync(readEvents(server, bot_ref, query));
-    if (events.length === 0) context.message('No logged lines were found.');
+    if (events.length === 0) context.message(NONE);
     return {
       data: { events },
       show(out) {
@@ -39,16 +53,36 @@ export const verb = defineServerVerb({
   },
 });
 
-/** @throws ServiceError `not_found` if the task is unknown or not a session. */
-async function requireSession(server: Client, bot_ref: string, task_id: string): Promise<void> {
+/** @throws ServiceError `not_found` if the task is unknown or keeps no log. */
+async function findLogged(
+  server: Client,
+  bot_ref: string,
+  task_id: string,
+): Promise<'backtest' | 'session'> {
   const { kind } = await findTask(server, task_id);
-  if (kind === 'paper' || kind === 'production') return;
-  throw new ServiceError('not_found', `task ${task_id} is of kind ${kind}, not a session`, {
-    remedy:
-      kind === 'backtest'
-        ? `Its lines are in log.txt, which \`service-local tasks result ${task_id} --out DIR\` writes.`
-        : `Find the sessions of the bot with \`service-local bots deployments ${bot_ref}\`.`,
+  if (kind === 'backtest') return kind;
+  if (kind === 'paper' || kind === 'production') return 'session';
+  throw new ServiceError('not_found', `task ${task_id} is of kind ${kind}, which keeps no log`, {
+    remedy: `Find backtests and sessions with \`service-local tasks list --bot ${bot_ref} --kind backtest,paper,production\`.`,
   });
+}
+
+async function backtestAnswer(server: Client, context: Context, task_id: string): Promise<Answer> {
+  const path = '/tasks/{task_id}/files';
+  const { files } = await server.call<typeof listTaskFiles>('get', path, { params: { task_id } });
+  const lines: string[] = [];
+  if (files.includes(LOG_FILE)) {
+    const params = { task_id, name: LOG_FILE };
+    const file = server.file<typeof getTaskFile>('/tasks/{task_id}/files/{name}', { params });
+    const text = Buffer.concat(await Array.fromAsync(file)).toString();
+    lines.push(...text.trimEnd().split('\n'));
+  } else context.message(NONE);
+  return {
+    data: { lines },
+    show(out) {
+      for (const line of lines) out.line(line);
+    },
+  };
 }
 
 /** Returns a function that formats events in order, with a heading wherever another session begins. */
