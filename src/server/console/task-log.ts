@@ -1,9 +1,9 @@
 import { html } from 'hono/html';
 import type { listTaskFiles } from '../../api/tasks.ts';
-import { LOG_FILE } from '../../backtest/log-lines.ts';
 import type { Child } from './html.ts';
 import type { Visit } from './pages.ts';
 
+const LOG = 'log.txt';
 /** Number of first lines that are shown. */
 const SHOWN = 200;
 
@@ -14,10 +14,10 @@ export async function taskLog(
 ): Promise<Child> {
   const params = { task_id };
   const { files } = await call<typeof listTaskFiles>('get', '/tasks/{task_id}/files', { params });
-  if (!files.includes(LOG_FILE)) return undefined;
+  if (!files.includes(LOG)) return undefined;
   const path = '/tasks/{task_id}/files/{name}';
   // One line more shows whether the log is longer.
-  const text = await file(path, { task_id, name: LOG_FILE }, {}, SHOWN + 1);
+  const text = await file(path, { task_id, name: LOG }, {}, SHOWN + 1);
   const lines = text.trimEnd().split('\n');
   return html`<section>
     <h2 id="run-log">Log of the strategy</h2>
@@ -27,9 +27,7 @@ ${lines.slice(0, SHOWN).join('\n')}</pre>
       lines.length > SHOWN &&
       html`<p class="note">
         The first ${SHOWN} lines.
-        <a href="/tasks/${encodeURIComponent(task_id)}/files/${LOG_FILE}" download="${LOG_FILE}"
-          >All lines</a
-        >
+        <a href="/tasks/${encodeURIComponent(task_id)}/files/${LOG}" download="${LOG}">All lines</a>
       </p>`
     }
   </section>`;
