@@ -20,7 +20,8 @@ export const BotValidation = z
   .strictObject({
     valid: z.boolean(),
     problems: z.array(SpecProblem).describe('All problems, in the order of the text.'),
-    document: Document.nullable().describe('The spec as data; null if it has problems.'),
+    // `Document.nullable()` would define the component `BotDocument` if it is met first.
+    document: z.union([Document, z.null()]).describe('The spec as data; null if it has problems.'),
     patch: z
       .record(z.string(), z.unknown())
       .nullable()
