@@ -10,15 +10,17 @@ import {
 } from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
 import { TEMPORARY } from './scratch.ts';
 import { SlowFirst } from './slow-first.ts';
 
 const root = import.meta.dirname;
 
-/** These tests use the real verifier of signatures; all others use a faster one. */
-export const LEASES = 'lease/**/*.test.ts';
+/** Files that test the real cryptography; all others use a cheaper one. */
+export const REAL_CRYPTOGRAPHY = [
+  ...globSync('lease/**/*.test.ts', { cwd: root }),
+  'identity/password.test.ts',
+];
 
 export const LONG = '**/*.long.test.ts';
 
@@ -63,13 +65,22 @@ export const test = {
     NODE_COMPILE_CACHE: join(tmpdir(), week),
     SERVICE_LOCAL_TEST_SEED: '1',
   },
-  setupFiles: 'properties.ts',
+  setupFiles: ['properties.ts'],
   // Tests create many objects that do not live long, for which the default of 16 MiB is small.
   // Other workers use the other processors: collecting garbage on several threads costs more.
   execArgv: ['--max-semi-space-size=64', '--single-threaded-gc'],
 };
 
-export const alias = { tweetnacl: fileURLToPath(import.meta.resolve('./lease/native-ed25519.ts')) };
+export const withCheapCryptography = { ...test, setupFiles: [...test.setupFiles, 'setup.ts'] };
+
+/**
+ * Node imports the files, as it does for users: code that Vite has transformed takes longer to load and
+ * to run. Without isolation, the files of a process share imported modules.
+ */
+const together = {
+  isolate: false,
+  experimental: { viteModuleRunner: false, nodeLoader: false },
+};
 
 /** Options of every run. */
 export const run = {
@@ -85,19 +96,25 @@ export default defineConfig({
     root,
     ...run,
     projects: [
-      // Without isolation, the files of a process share imported modules.
+      {
+        test: {
+          ...withCheapCryptography,
+          ...together,
+          name: 'together',
+          exclude: [...REAL_CRYPTOGRAPHY, LONG, ...withMocks],
+        },
+      },
+      {
+        test: { ...withCheapCryptography, name: 'alone', include: withMocks, exclude: [LONG] },
+      },
       {
         test: {
           ...test,
-          alias,
-          name: 'together',
-          isolate: false,
-          exclude: [LEASES, LONG, ...withMocks],
+          ...together,
+          name: 'cryptography',
+          include: REAL_CRYPTOGRAPHY,
+          exclude: [LONG],
         },
-      },
-      { test: { ...test, alias, name: 'alone', include: withMocks, exclude: [LONG] } },
-      {
-        test: { ...test, name: 'leases', isolate: false, include: [LEASES], exclude: [LONG] },
       },
     ],
   },

@@ -1,6 +1,14 @@
 import { randomInt } from 'node:crypto';
+import { globSync } from 'node:fs';
 import { defineConfig } from 'vitest/config';
-import { alias, filesWith, LEASES, LONG, run, test } from './vitest.config.ts';
+import {
+  filesWith,
+  LONG,
+  REAL_CRYPTOGRAPHY,
+  run,
+  test,
+  withCheapCryptography,
+} from './vitest.config.ts';
 
 /** Set this variable to repeat the property tests of a run. */
 const SEED = 'SERVICE_LOCAL_TEST_SEED';
@@ -19,7 +27,7 @@ const long = {
 };
 
 const files = [
-  LONG,
+  ...globSync(LONG, { cwd: test.root }),
   ...filesWith("/length.ts'"),
   ...filesWith("from 'fast-check'"),
   ...filesWith('mainlyOn('),
@@ -31,12 +39,20 @@ export default defineConfig({
     ...long,
     ...run,
     projects: [
-      { test: { ...long, alias, name: 'long', include: files, exclude: [LEASES] } },
       {
         test: {
           ...long,
-          name: 'leases',
-          include: [`lease/${LONG}`, ...files.filter((file) => file.startsWith('lease/'))],
+          setupFiles: withCheapCryptography.setupFiles,
+          name: 'long',
+          include: files,
+          exclude: REAL_CRYPTOGRAPHY,
+        },
+      },
+      {
+        test: {
+          ...long,
+          name: 'cryptography',
+          include: files.filter((file) => REAL_CRYPTOGRAPHY.includes(file)),
         },
       },
     ],

@@ -17,11 +17,6 @@ import { createTerminal } from './terminal.ts';
 import { serviceLocal, type Result } from './service-local.ts';
 import { isAtLength } from '../length.ts';
 
-vi.mock(import('node:crypto'), async (original) => {
-  const { withCheapScrypt } = await import('../identity/cheap-scrypt.ts');
-  return withCheapScrypt(await original());
-});
-
 const PASSWORD = 'correct horse battery';
 
 interface Enrolled {

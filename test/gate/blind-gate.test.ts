@@ -1,4 +1,4 @@
-import { EventEmitter } from 'node:events';
+import { FSWatcher } from 'chokidar';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import {
   DAY,
@@ -9,20 +9,19 @@ import {
   type LicensePlace,
 } from './license-place.ts';
 
-/** On a machine that has no watch left to give. */
-vi.mock('chokidar', () => ({
-  watch() {
-    const watcher = Object.assign(new EventEmitter(), { close: () => Promise.resolve() });
-    setImmediate(() => watcher.emit('error', new Error('ENOSPC: no watches left')));
-    return watcher;
-  },
-}));
-
 let place: LicensePlace;
 beforeEach(() => {
   place = newLicensePlace();
+  // The machine has no watch left to give.
+  vi.spyOn(FSWatcher.prototype, 'add').mockImplementation(function (this: FSWatcher) {
+    setImmediate(() => this.emit('error', new Error('ENOSPC: no watches left')));
+    return this;
+  });
 });
-afterEach(() => place.remove());
+afterEach(async () => {
+  vi.restoreAllMocks();
+  await place.remove();
+});
 
 test('a gate without change events polls the files, and warns that changes are noticed late', async () => {
   const gate = await place.open({ pollMs: 20 });

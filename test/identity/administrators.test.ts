@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import {
   addAdministrator,
   checkNewName,
@@ -22,11 +22,6 @@ import {
   type Person,
   type World,
 } from './people.ts';
-
-vi.mock(import('node:crypto'), async (original) => {
-  const { withCheapScrypt } = await import('./cheap-scrypt.ts');
-  return withCheapScrypt(await original());
-});
 
 const WRONG = {
   code: 'not_authenticated',

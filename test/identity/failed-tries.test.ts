@@ -1,15 +1,10 @@
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { resetAdministrator } from '../../src/identity/administrators.ts';
 import { MOST_KNOWN_NETWORKS, purgeKnownNetworks } from '../../src/identity/failed-tries.ts';
 import { login } from '../../src/identity/login.ts';
 import { newTotpSecret } from '../../src/identity/totp.ts';
 import { DATABASES } from '../storage/databases.ts';
 import { MINUTE, newWorld, PASSWORD, type Person, type World } from './people.ts';
-
-vi.mock(import('node:crypto'), async (original) => {
-  const { withCheapScrypt } = await import('./cheap-scrypt.ts');
-  return withCheapScrypt(await original());
-});
 
 const DAY = 24 * 60 * MINUTE;
 

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import {
+import fs, {
   appendFile,
   mkdir,
   readdir,
@@ -10,7 +10,7 @@ import {
   writeFile,
 } from 'node:fs/promises';
 import { join } from 'node:path';
-import { beforeEach, describe, expect, test, vi } from 'vitest';
+import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { BAR_COLUMNS, barsFromRows, type Bars } from '../../src/market/bars.ts';
 import {
   datasetNames,
@@ -27,11 +27,7 @@ import { writeParquet } from '../../src/market/write.ts';
 import { rowsOf } from './bars.ts';
 import { useFiles } from './files.ts';
 import { isAtLength } from '../length.ts';
-
-vi.mock('node:fs/promises', async (load) => {
-  const actual = await load<typeof import('node:fs/promises')>();
-  return { ...actual, rename: vi.fn<typeof rename>(actual.rename) };
-});
+import { replace } from '../replace.ts';
 
 const files = useFiles();
 let dir: string;
@@ -169,13 +165,14 @@ describe('a dataset that is being replaced', () => {
   test('stays if the new one cannot be written', async () => {
     await add();
     const broken = Object.assign(new Error('EIO: rename'), { code: 'EIO', syscall: 'rename' });
-    const { rename: really } =
-      await vi.importActual<typeof import('node:fs/promises')>('node:fs/promises');
-    vi.mocked(rename).mockImplementation((from, to) =>
-      String(from).endsWith('new') ? Promise.reject(broken) : really(from, to),
-    );
+    const { rename: really } = fs;
+    const restore = replace(fs, {
+      rename: (from, to) =>
+        String(from).endsWith('new') ? Promise.reject(broken) : really(from, to),
+    });
+    onTestFinished(restore);
     await expect(add({ replace: true }, other)).rejects.toMatchObject({ cause: broken });
-    vi.mocked(rename).mockImplementation(really);
+    restore();
     expect((await readManifest(dir, 'SPX')).rows).toBe(2);
     expect(await verifyDataset(dir, 'SPX')).toEqual([]);
     expect(await readdir(dir)).toEqual(['SPX']);

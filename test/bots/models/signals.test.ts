@@ -1,3 +1,4 @@
+import { registerHooks } from 'node:module';
 import { describe, expect, it, test, vi } from 'vitest';
 import { seededRandom } from '../../../src/engine/random.ts';
 import { stepsOf, type Step } from '../../../src/engine/steps.ts';
@@ -136,20 +137,23 @@ describe('a model that cannot be run', () => {
   });
 
   it('fails with a remedy if the runtime is not installed', async () => {
-    vi.resetModules();
-    vi.doMock('onnxruntime-web', () => {
-      throw new Error('no such package');
+    const hooks = registerHooks({
+      resolve(specifier, context, next) {
+        if (specifier.includes('onnxruntime-web')) throw new Error('no such package');
+        return next(specifier, context);
+      },
     });
     try {
-      const { openModel: openWithout } = await import('../../../src/bots/models/runtime.ts');
+      // Another copy, which has not loaded the runtime.
+      const copy = '../../../src/bots/models/runtime.ts?copy';
+      const { openModel: openWithout } = (await import(copy)) as { openModel: typeof openModel };
       await expect(openWithout(modelOf())).rejects.toMatchObject({
         code: 'failure',
         reason: 'package_missing',
         remedy: expect.stringContaining('npm install onnxruntime-web'),
       });
     } finally {
-      vi.doUnmock('onnxruntime-web');
-      vi.resetModules();
+      hooks.deregister();
     }
   });
 

@@ -1,32 +1,31 @@
 import { once } from 'node:events';
+import threads from 'node:worker_threads';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import type { HaltReport } from '../../../src/api/halts.ts';
 import type { BotState } from '../../../src/events/bot-state.ts';
 import { startTaskRunner, type TaskRunner } from '../../../src/fleet/tasks/task-runner.ts';
 import { newTestApp, type TestApp } from '../../server/in-process.ts';
+import { replace } from '../../replace.ts';
 import { tradingDocument } from '../../server/trader.ts';
 import { fillCatalogue } from '../tasks/market.ts';
 
-// Threads of sessions can be made to hang.
-vi.mock('node:worker_threads', async (original) => {
-  const threads = await original<typeof import('node:worker_threads')>();
-  const blocked = new URL('./blocked-thread.ts', import.meta.url).href;
-  return {
-    ...threads,
-    Worker: class extends threads.Worker {
-      constructor(...[file, options]: ConstructorParameters<typeof threads.Worker>) {
-        const isOfSessions = String(file).includes('paper-thread');
-        super(file, { ...options, ...(isOfSessions && { execArgv: ['--import', blocked] }) });
-      }
-    },
-  };
-});
+const BLOCKED = new URL('./blocked-thread.ts', import.meta.url).href;
 
+/** Makes it possible that threads of sessions hang. */
+class BlockableWorker extends threads.Worker {
+  constructor(...[file, options]: ConstructorParameters<typeof threads.Worker>) {
+    const isOfSessions = String(file).includes('paper-thread');
+    super(file, { ...options, ...(isOfSessions && { execArgv: ['--import', BLOCKED] }) });
+  }
+}
+
+let restore: () => void;
 let server: TestApp;
 let runner: TaskRunner;
 let authorization: string;
 
 beforeEach(async () => {
+  restore = replace(threads, { Worker: BlockableWorker });
   server = await newTestApp();
   const { tasks, log } = server.services;
   authorization = await server.bearer('read', 'write', 'trade', 'halt');
@@ -36,6 +35,7 @@ beforeEach(async () => {
 afterEach(async () => {
   await runner.stop();
   await server.close();
+  restore();
 });
 
 async function call<T>(method: string, path: string, body?: object): Promise<T> {

@@ -1,8 +1,4 @@
-/**
- * Replaces tweetnacl in all tests outside this directory (see `vitest.config.ts`), because it verifies
- * in a fiftieth of the time. The tests of this directory check that tweetnacl gives the same results.
- * Processes that tests start use tweetnacl itself.
- */
+/** Replaces tweetnacl, see `cheap-cryptography.ts`. */
 import { createPublicKey, verify } from 'node:crypto';
 
 export default {
