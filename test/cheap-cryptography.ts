@@ -1,9 +1,9 @@
 /**
- * Replaces costly functions in the processes of most tests, see `vitest.config.ts`. Processes that
- * tests start use the real ones.
- * - Signatures are verified by Node, in a fiftieth of the time of tweetnacl. The tests in `lease` check
- *   that both give the same results.
- * - Passwords are hashed with the minimal cost of scrypt, whatever cost the hash names.
+ * Replaces slow functions in the processes of most tests; see `vitest.config.ts`. Processes that tests
+ * start use the original functions.
+ * - Node verifies signatures, about 50 times faster than tweetnacl. The tests in `lease` check that both
+ *   give the same results.
+ * - Passwords are hashed with a scrypt cost of 16, whatever cost the caller requests.
  */
 import crypto, { type ScryptOptions } from 'node:crypto';
 import { createRequire, registerHooks, syncBuiltinESMExports } from 'node:module';

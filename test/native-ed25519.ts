@@ -1,4 +1,4 @@
-/** Replaces tweetnacl, see `cheap-cryptography.ts`. */
+/** Replaces tweetnacl in tests; see `cheap-cryptography.ts`. */
 import { createPublicKey, verify } from 'node:crypto';
 
 export default {

@@ -1,9 +1,9 @@
 import { syncBuiltinESMExports } from 'node:module';
 
 /**
- * Replaces functions of one of Node's modules for all importers in this process.
- * @param module the module's default export
- * @returns a function that restores them.
+ * Replaces functions or classes of a built-in module of Node for all importers in this process.
+ * @param module default export of the module.
+ * @returns a function that restores the originals.
  */
 export function replace<Module extends object>(
   module: Module,

@@ -1,5 +1,5 @@
 /**
- * Vitest loads this file before each test file that `REAL_CRYPTOGRAPHY` does not name. Of the files of
- * one process, the first loads what is imported here.
+ * Vitest runs this file before each test file that is not in `REAL_CRYPTOGRAPHY`. Node caches the import,
+ * so that test files that share a process replace the functions only once.
  */
 await import('./cheap-cryptography.ts');

@@ -16,7 +16,7 @@ import { SlowFirst } from './slow-first.ts';
 
 const root = import.meta.dirname;
 
-/** Files that test the real cryptography; all others use a cheaper one. */
+/** Test files that use the real cryptography; all others use `cheap-cryptography.ts`. */
 export const REAL_CRYPTOGRAPHY = [
   ...globSync('lease/**/*.test.ts', { cwd: root }),
   'identity/password.test.ts',
@@ -74,8 +74,8 @@ export const test = {
 export const withCheapCryptography = { ...test, setupFiles: [...test.setupFiles, 'setup.ts'] };
 
 /**
- * Node imports the files, as it does for users: code that Vite has transformed takes longer to load and
- * to run. Without isolation, the files of a process share imported modules.
+ * Node imports the files itself, as it does for users, because code that Vite transforms takes longer to
+ * load and to run. Without isolation, test files in one process share imported modules.
  */
 const together = {
   isolate: false,

@@ -180,7 +180,7 @@ function schemasPage(schemas: Readonly<Record<string, JsonSchema>>): string {
         blocks(
           `## ${name}`,
           schema.description && sentence(schema.description),
-          schema.properties ? fieldList(schema, linkToLocal).join('\n') : variantsOf(schema),
+          schema.properties ? fieldList(schema, linkToLocal).join('\n') : structureOf(schema),
         ),
       ),
   );
@@ -188,8 +188,16 @@ function schemasPage(schemas: Readonly<Record<string, JsonSchema>>): string {
 
 const linkToLocal = (name: string): string => `[${name}](#${name.toLowerCase()})`;
 
-/** A schema that is no object with fields of its own: its type, or a list for each alternative. */
-function variantsOf(schema: JsonSchema): string {
+/**
+ * A schema without `properties`: the fields that it adds to another, a list for each alternative, or its
+ * type.
+ */
+function structureOf(schema: JsonSchema): string {
+  const [base, added] = schema.allOf ?? [];
+  if (base && added?.properties) {
+    const fields = fieldList(added, linkToLocal).join('\n');
+    return blocks(`The fields of ${typeOf(base, linkToLocal)}, and:`, fields);
+  }
   const variants = [...(schema.anyOf ?? []), ...(schema.oneOf ?? [])];
   const objects = variants.filter(({ properties }) => properties);
   if (objects.length === 0) return `Type: ${typeOf(schema, linkToLocal)}`;

@@ -20,7 +20,7 @@ export const BotValidation = z
   .strictObject({
     valid: z.boolean(),
     problems: z.array(SpecProblem).describe('All problems, in the order of the text.'),
-    // `Document.nullable()` would define the component `BotDocument` if it is met first.
+    // If the generator met `Document.nullable()` first, it would define `BotDocument` as nullable.
     document: z.union([Document, z.null()]).describe('The spec as data; null if it has problems.'),
     patch: z
       .record(z.string(), z.unknown())

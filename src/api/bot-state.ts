@@ -196,7 +196,7 @@ const eventsQuery = {
     .max(128)
     .optional()
     .describe(
-      'Only events of this run: the `task_id` of a task of the bot, such as a backtest or a session.',
+      'Only events of this run: the `task_id` of a backtest, session or other task of the bot.',
     ),
 };
 

@@ -36,7 +36,7 @@ const Channel = z
     type: z
       .enum(CHANNEL_TYPES)
       .nullable()
-      .describe('Null for a channel that rules use and this server does not have.'),
+      .describe('Null for a channel that rules use but this server does not have.'),
     fault: z
       .string()
       .nullable()
@@ -74,7 +74,7 @@ export const listNotificationRules = defineRoute({
   operationId: 'listNotificationRules',
   summary: 'List the rules for notifications, and the channels of this server',
   description:
-    'Channels come from the file in the setting `notifications_file` of the server. Channels that rules use and the file does not contain follow.',
+    'Lists the channels in the `notifications_file` of the server, then the channels that rules use but the file does not contain.',
   responses: {
     200: jsonResponse(
       'The rules and channels, by name.',
@@ -140,7 +140,7 @@ export const addNotificationRule = defineRoute({
       },
     ),
   },
-  responses: { 201: jsonResponse('The rule, and whether its channel can send.', AddedRule) },
+  responses: { 201: jsonResponse('The rule, and why its channel cannot send, if so.', AddedRule) },
   errors: ['not_found', 'conflict'],
 });
 
@@ -181,7 +181,7 @@ const Test = Delivery.extend({
     .int()
     .nullable()
     .describe(
-      'HTTP status with which the receiver refused the test; null if it was sent, or failed for another reason.',
+      'HTTP status with which the receiver refused the test; null if the test was sent, or if `error` states the cause.',
     ),
 }).openapi('NotificationTest');
 

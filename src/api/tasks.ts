@@ -372,7 +372,7 @@ export const listTaskFiles = defineRoute({
   request: { params: taskPath },
   responses: {
     200: jsonResponse(
-      'Names of the files; empty until the task has ended. A failed backtest has at most `log.txt`, the lines that its strategy logged until the failure.',
+      'Names of the files. A failed backtest has at most `log.txt`, the lines that its strategy logged. Other tasks have no files until they succeed.',
       z.strictObject({ files: z.array(z.string()) }).openapi('TaskFiles'),
     ),
   },

@@ -138,7 +138,7 @@ export const Report = z
               .array(z.enum(ATTESTING_ROLES))
               .optional()
               .describe(
-                'Roles in which a person had attested that version. Old frozen reports do not have it.',
+                'Roles that had attested the superseded version; missing in reports that an earlier release froze.',
               ),
           })
           .nullable(),

@@ -76,8 +76,7 @@ export async function writeRun(
 }
 
 /**
- * Writes `log.txt`, or removes that of an earlier run if the strategy logged nothing.
- *
+ * Writes `log.txt`, or removes the one of an earlier run if the strategy logged nothing.
  * @returns the names of the written files.
  * @throws ServiceError `output_not_writable`
  */

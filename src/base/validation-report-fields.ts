@@ -99,7 +99,7 @@ export const ATTESTING_ROLES = [
 
 export type AttestingRole = (typeof ATTESTING_ROLES)[number];
 
-export const ROLE_NAMES: Readonly<Record<AttestingRole, string>> = {
+export const ATTESTING_ROLE_NAMES: Readonly<Record<AttestingRole, string>> = {
   risk_management_9_2: 'Risk management, Article 9(2)',
   technical_staff_involved_9_2: 'Technical staff, Article 9(2)',
   internal_audit_9_3: 'Internal audit, Article 9(3)',

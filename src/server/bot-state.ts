@@ -14,11 +14,11 @@ export function addBotState(app: App, services: Services): void {
   const { identity } = services;
   const { read } = identity.storage;
 
-  /** Reads events, of a run only if it exists. @throws ServiceError as `readEvents` */
-  const readEventsOf = async (bot_ref: string, wanted: EventsRequest) => {
+  /** @throws ServiceError as `readEvents`; `not_found` if `run_id` is not a task of the bot */
+  const readBotEvents = async (bot_ref: string, wanted: EventsRequest) => {
     const bot_id = await getBotId(read, bot_ref);
     const page = await readEvents(read, bot_id, wanted);
-    // A run with events exists.
+    // A run that has events exists, so that only an empty page needs this query.
     if (page.events.length === 0 && wanted.run_id !== undefined) {
       const command = `service-local tasks list --bot ${bot_ref}`;
       await requireTaskOfBot(read, bot_ref, wanted.run_id, command);
@@ -38,7 +38,7 @@ export function addBotState(app: App, services: Services): void {
     const { kind, last, ...range } = c.req.valid('query');
     const wanted = { ...range, last: last === 'true', kinds: kindsOf(kind) };
     const { bot_ref } = c.req.valid('param');
-    const { events, head, archived_seq } = await readEventsOf(bot_ref, wanted);
+    const { events, head, archived_seq } = await readBotEvents(bot_ref, wanted);
     const { after_seq, until_seq = head.seq, limit } = range;
     // A page that is not full covers the whole range, even if the range ends with events of other kinds.
     const next =
@@ -64,7 +64,7 @@ export function addBotState(app: App, services: Services): void {
       run_id,
     };
     // An error that occurs later could only end the stream.
-    const { bot_id } = await readEventsOf(c.req.valid('param').bot_ref, { ...from, limit: 1 });
+    const { bot_id } = await readBotEvents(c.req.valid('param').bot_ref, { ...from, limit: 1 });
     return followEvents(c, services, bot_id, from);
   });
 }

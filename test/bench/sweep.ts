@@ -17,8 +17,8 @@ import { randomWalk } from './random-walk.ts';
 
 const ROUNDS = 9;
 /**
- * Searches of several generations reuse their threads; V8 compiles the code in the first ones. Each of
- * several workers runs only its part of a round, and therefore needs more rounds.
+ * Rounds before the measurement, in which V8 compiles the code. Each of several workers runs only its
+ * share of a round, so that a pool needs this number of rounds for each worker.
  */
 const SETTLING_ROUNDS = 6;
 

@@ -125,14 +125,18 @@ test('the commands list, test and remove', async () => {
       void (await tx.updateTable('notification_rules').set({ channel: 'gone' }).execute()),
   );
   expect((await run('notifications list')).stdout).toContain(
-    'channel gone: missing on this server, used by warned\n',
+    'channel gone: not in the notifications_file of this server, but used by rules: warned\n',
   );
   const listed = await run('notifications list --json');
   expect(JSON.parse(listed.stdout)).toMatchObject({
     channels: [
       { name: 'operations', fault: null },
       { name: 'refused', fault: expect.stringContaining(isPrivate) as string },
-      { name: 'gone', type: null, fault: 'missing on this server, used by warned' },
+      {
+        name: 'gone',
+        type: null,
+        fault: 'not in the notifications_file of this server, but used by rules: warned',
+      },
     ],
   });
   expect(await run('notifications remove warned')).toMatchObject({ code: 0 });

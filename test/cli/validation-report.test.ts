@@ -36,12 +36,12 @@ afterAll(async () => {
   await rm(directory, { recursive: true });
 });
 
-const as =
+const botsWith =
   (bearer: string) =>
   (...words: readonly string[]): Promise<Result> =>
     inProcess(['bots', ...words], { env: { ...server.env, SERVICE_LOCAL_TOKEN: bearer } });
 
-const bots = (...words: readonly string[]): Promise<Result> => as(token)(...words);
+const bots = (...words: readonly string[]): Promise<Result> => botsWith(token)(...words);
 
 const report = (...words: readonly string[]): Promise<Result> =>
   bots('validation-report', ...words);
@@ -112,10 +112,10 @@ test('freezes a report with answers, and attests it with a second factor per rol
   expect((await report('list', 'sma')).stdout).toMatch(/^2 .* frozen, attested in 1 of 4 roles /m);
 });
 
-test('a token that may only write freezes a report again, and reads which attestations are lost', async () => {
-  const write = as(await person.token('write'));
-  const anew = await write('validation-report', 'freeze', 'sma', '--supersedes', '2');
-  expect(anew).toMatchObject({
+test('freezing a report again needs only the scope write, and reports how many attestations are lost', async () => {
+  const write = botsWith(await person.token('write'));
+  const again = await write('validation-report', 'freeze', 'sma', '--supersedes', '2');
+  expect(again).toMatchObject({
     code: 0,
     stderr: 'note: not kept in the new version: 1 attestation of version 2\n',
   });

@@ -12,7 +12,7 @@ import {
 let place: LicensePlace;
 beforeEach(() => {
   place = newLicensePlace();
-  // The machine has no watch left to give.
+  // Watching fails as on a machine whose inotify watches are all in use.
   vi.spyOn(FSWatcher.prototype, 'add').mockImplementation(function (this: FSWatcher) {
     setImmediate(() => this.emit('error', new Error('ENOSPC: no watches left')));
     return this;

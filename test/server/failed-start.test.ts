@@ -9,6 +9,7 @@ import { newLicensePlace } from '../gate/license-place.ts';
 
 test('a server that fails to start closes its license gate', async () => {
   const place = newLicensePlace();
+  // The server reads this invalid file after its gate has started to watch the license.
   const knowledge = join(place.home, 'knowledge.yaml');
   writeFileSync(knowledge, 'instances: none');
   const env = {

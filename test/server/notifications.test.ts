@@ -663,6 +663,8 @@ test('the console shows rules, channels and deliveries, and sends a test', async
     tx.updateTable('notification_rules').set({ channel: 'gone' }).execute(),
   );
   const { text: missing } = await visitor.open(path);
-  expect(missing).toContain('missing on this server, used by loss');
+  expect(missing).toContain(
+    'not in the notifications_file of this server, but used by rules: loss',
+  );
   expect(missing).not.toContain('Send a test to gone');
 });

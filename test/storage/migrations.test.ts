@@ -3,7 +3,7 @@ import { CONTRACT_STEPS } from '../../src/storage/contract-steps.ts';
 import { textFor } from '../../src/storage/migrate.ts';
 import { MIGRATIONS } from '../../src/storage/migrations.ts';
 
-it('every migration that is no contract step adds tables, columns and rows, or drops foreign keys or indexes that are not unique', () => {
+it('every migration except a contract step only adds tables, columns and rows, or drops foreign keys or non-unique indexes', () => {
   const texts = MIGRATIONS.flatMap(({ statements }) =>
     statements.map((one) => textFor(one, 'postgres') ?? ''),
   );

@@ -129,11 +129,11 @@ export async function listFrozenVersions(db: Db, ref: string) {
     const report = JSON.parse(document) as Report;
     const { status } = report;
     const signed_with_open = status === 'signed' ? listOpenItems(report) : [];
-    return { ...row, status, signed_with_open, attested: listAttested(report) };
+    return { ...row, status, signed_with_open, attested: listAttestedRoles(report) };
   });
 }
 
-function listAttested({ attestations }: Report) {
+function listAttestedRoles({ attestations }: Report) {
   return ATTESTING_ROLES.filter((role) => attestations[role] !== null);
 }
 
@@ -163,7 +163,7 @@ async function storeVersion(
     ? {
         version: before.version,
         hash: before.hash,
-        attested: listAttested(JSON.parse(before.document) as Report),
+        attested: listAttestedRoles(JSON.parse(before.document) as Report),
       }
     : null;
   const report = { ...content, number: { version, supersedes, frozen_at: at, frozen_by: by } };

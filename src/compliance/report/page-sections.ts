@@ -2,7 +2,7 @@
 import { html, nothing, type Child, type Html } from '../../base/html.ts';
 import {
   ATTESTING_ROLES,
-  ROLE_NAMES,
+  ATTESTING_ROLE_NAMES,
   type SectionName,
 } from '../../base/validation-report-fields.ts';
 import { ARTICLES, cite, INSTRUMENTS } from '../articles.ts';
@@ -131,7 +131,7 @@ export const PAGE_SECTIONS: readonly PageSection[] = [
         'Each role needs a different person; empty rows can be signed by hand',
         ATTESTING_ROLES,
         {
-          Role: (role) => ROLE_NAMES[role],
+          Role: (role) => ATTESTING_ROLE_NAMES[role],
           Name: (role) => attestations[role]?.name ?? 'not attested',
           Time: (role) => attestations[role]?.at ?? '',
           'Content hash': (role) => attestations[role]?.content_hash ?? '',

@@ -31,8 +31,8 @@ export function openChannels({ channels }: NotificationSettings, env: NodeJS.Pro
 }
 
 /**
- * Lists the channels of this server, and those that only rules use: other servers on the database may
- * have them, or the file no longer contains them.
+ * Lists the channels of this server, then the channels that rules use but this server lacks: another
+ * server on the same database may have them, or they were removed from the file.
  */
 export function listChannels(
   channels: Channels,
@@ -45,7 +45,8 @@ export function listChannels(
   return [
     ...[...channels.values()].map(({ name, type, fault }) => ({ name, type, fault })),
     ...[...lacking].map(([name, users]) => {
-      const fault = `missing on this server, used by ${users.map((rule) => rule.name).join(', ')}`;
+      const names = users.map((rule) => rule.name).join(', ');
+      const fault = `not in the notifications_file of this server, but used by rules: ${names}`;
       return { name, type: null, fault };
     }),
   ];

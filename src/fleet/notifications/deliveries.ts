@@ -183,7 +183,7 @@ export type AttemptOutcome =
   | {
       readonly status: 'failed';
       readonly error: string;
-      /** HTTP status with which the receiver refused the last attempt; not stored. */
+      /** `refusedStatus` of the `SendFailure` of the last attempt; not stored. */
       readonly refusedStatus: number | null;
     }
   | {

@@ -111,7 +111,7 @@ export class Notifier {
 
   /**
    * Sends a test to a channel, once.
-   * @returns the delivery, and the HTTP status with which the receiver refused it, if it did.
+   * @returns the delivery, and `refusedStatus` as in `SendFailure`.
    * @throws ServiceError `conflict`, reason `unknown_channel`
    */
   async test(

@@ -2,7 +2,9 @@
 export class SendFailure extends Error {
   /** Minimum wait that the receiver asks for, ms. */
   readonly retryAfterMs: number;
-  /** HTTP status with which the receiver refused the notification; null for other failures. */
+  /**
+   * HTTP status with which the receiver refused the notification; null if the message states the cause.
+   */
   readonly refusedStatus: number | null;
 
   constructor(

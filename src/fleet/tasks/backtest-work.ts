@@ -49,7 +49,7 @@ export interface BacktestPorts {
   readonly onProgress: (progress: Progress) => void;
   /** Called once, before the first bar. */
   readonly count: (trial: TaskTrial) => Promise<TrialCounts>;
-  /** Called before the backtest fails, with the files that its strategy has left, as `<name>.gz`. */
+  /** Called before an error of the strategy is thrown, with the names of the files to keep. */
   readonly onFailedFiles: (names: readonly string[]) => void;
 }
 

@@ -35,7 +35,7 @@ export type TaskOutcome =
   | {
       readonly status: 'failed';
       readonly error: ErrorData;
-      /** Names of stored files that stay, such as the log of the strategy. */
+      /** Names of the stored files to keep, such as the log of the strategy. */
       readonly files?: readonly string[] | undefined;
       readonly trial?: ExecutedTaskTrial | undefined;
     }
@@ -279,7 +279,6 @@ async function setDeployment(
     .execute();
 }
 
-/** @param kept names of files that stay. */
 async function dropFiles(tx: Db, task_id: string, kept: readonly string[] = []): Promise<void> {
   await tx
     .deleteFrom('task_files')

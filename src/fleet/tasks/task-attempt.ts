@@ -173,7 +173,7 @@ export class TaskAttempts {
     let trial: TaskTrial | undefined;
     const onTrial = (found: TaskTrial) => (trial = found);
     const executed = (sharpe: number | null) => trial && { ...trial, sharpe };
-    /** Stored files of a failed backtest. */
+    /** Names of the files stored for a failed backtest. */
     let kept: readonly string[] = [];
     const onKept = (names: readonly string[]) => (kept = names);
     try {
@@ -241,15 +241,21 @@ export class TaskAttempts {
       return this.#persist(() => countTrials(storage.read, own));
     };
     const asked = { ...work, changes, locked, opensHoldout: open_holdout, unsaved: bundle_hash };
-    let left: readonly string[] = [];
-    const ports = { onProgress, count, onFailedFiles: (names: typeof left) => void (left = names) };
+    let failedFiles: readonly string[] = [];
+    const onFailedFiles = (names: readonly string[]) => void (failedFiles = names);
+    const ports = { onProgress, count, onFailedFiles };
     try {
       const done = await runBacktestThread(asked, ports, signal);
       return { ...toTaskDone(done), sharpe: done.summary.risk.sharpe };
     } catch (error) {
       const persist = <T>(access: () => Promise<T>) => this.#persist(access);
       const { directory } = work;
-      if (await storeFiles(storage, claim, left, { directory, persist, signal })) onKept(left);
+      const isStored = await storeFiles(storage, claim, failedFiles, {
+        directory,
+        persist,
+        signal,
+      });
+      if (isStored) onKept(failedFiles);
       throw error;
     }
   }

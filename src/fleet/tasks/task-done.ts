@@ -3,7 +3,7 @@ import type { FigureName } from '../../base/run-figures.ts';
 import type { BacktestDone } from './backtest-work.ts';
 import type { PaperDone } from './paper-result.ts';
 
-/** What the worker stores of a task that succeeded. */
+/** Result of a successful task, as the worker stores it. */
 export interface TaskDone {
   readonly result: object;
   /** Short form of the result, for events and lists. */

@@ -15,7 +15,7 @@ const PART = 3 << 16;
 interface StoreOptions {
   /** Contains each file as `<name>.gz`. */
   readonly directory: string;
-  /** Repeats an access until the database answers. */
+  /** Repeats an access while the database does not answer. */
   readonly persist: <T>(access: () => Promise<T>) => Promise<T>;
   readonly signal: AbortSignal;
 }
@@ -101,7 +101,7 @@ export async function readFile(db: Db, task_id: string, name: string): Promise<R
     return parts.pipe(file);
   }
   throw new ServiceError('not_found', `task ${task_id} has no file ${JSON.stringify(name)}`, {
-    remedy: `See \`service-local tasks get ${task_id}\`; a task has files once it has succeeded, and the log of its strategy if it failed, until \`task_file_days\` of the server have passed.`,
+    remedy: `See \`service-local tasks get ${task_id}\`. Successful tasks have files, and failed backtests the log of their strategy, until \`task_file_days\` of the server have passed.`,
   });
 }
 

@@ -68,7 +68,7 @@ export type ReadFile = (
   path: string,
   params: Readonly<Record<string, string>>,
   query?: Readonly<Record<string, string>>,
-  /** Reads at most these first lines, and no more of the file than they need. */
+  /** Maximum number of lines, from the first; the rest of the file is not read. */
   mostLines?: number,
 ) => Promise<string>;
 

@@ -16,7 +16,7 @@ export async function taskLog(
   const { files } = await call<typeof listTaskFiles>('get', '/tasks/{task_id}/files', { params });
   if (!files.includes(LOG)) return undefined;
   const path = '/tasks/{task_id}/files/{name}';
-  // One line more shows whether the log is longer.
+  // One line more than shown, to detect a longer log.
   const text = await file(path, { task_id, name: LOG }, {}, SHOWN + 1);
   const lines = text.trimEnd().split('\n');
   return html`<section>

@@ -144,7 +144,7 @@ describe('a model that cannot be run', () => {
       },
     });
     try {
-      // Another copy, which has not loaded the runtime.
+      // The query makes Node load a second copy of the module, which has not loaded the runtime yet.
       const copy = '../../../src/bots/models/runtime.ts?copy';
       const { openModel: openWithout } = (await import(copy)) as { openModel: typeof openModel };
       await expect(openWithout(modelOf())).rejects.toMatchObject({

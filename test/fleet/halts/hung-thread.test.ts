@@ -11,11 +11,11 @@ import { fillCatalogue } from '../tasks/market.ts';
 
 const BLOCKED = new URL('./blocked-thread.ts', import.meta.url).href;
 
-/** Makes it possible that threads of sessions hang. */
+/** Loads `blocked-thread.ts` into session threads, so that a test can make them hang. */
 class BlockableWorker extends threads.Worker {
   constructor(...[file, options]: ConstructorParameters<typeof threads.Worker>) {
-    const isOfSessions = String(file).includes('paper-thread');
-    super(file, { ...options, ...(isOfSessions && { execArgv: ['--import', BLOCKED] }) });
+    const isSessionThread = String(file).includes('paper-thread');
+    super(file, { ...options, ...(isSessionThread && { execArgv: ['--import', BLOCKED] }) });
   }
 }
 

@@ -143,7 +143,7 @@ describe('the page that edits a bot', () => {
 });
 
 test.runIf(isAtLength)(
-  'a backtest that fails shows the first lines that its strategy logged before',
+  'the pages of a failed backtest show the first lines that its strategy logged',
   async () => {
     const document = documentOn('fails', 'SPX', '1d');
     const spec = { ...(document['spec'] as object), strategy: { module: './own.ts' } };

@@ -10,11 +10,11 @@ import { findTask } from '../../tasks.ts';
 import { defineServerVerb } from '../../server-verb.ts';
 import type { Answer, Context } from '../../verb.ts';
 
-const NONE = 'No logged lines were found.';
+const NO_LINES = 'No logged lines were found.';
 
 export const verb = defineServerVerb({
   summary: 'show the lines that the strategy of a session or backtest logged',
-  description: `Shows the lines of the last ${LAST_EVENTS} bars at which the strategy logged, or all lines after --after-seq. Oldest lines come first, each with the time of its bar, below the task and version of its session. With --follow, continues with new lines until Ctrl-C; with --follow --json, prints one JSON object per bar. With --run of a backtest, shows all its lines, also if the backtest failed.`,
+  description: `Shows the lines of the last ${LAST_EVENTS} bars at which the strategy logged, or all lines after --after-seq. Oldest lines come first, each with the time of its bar, below the task and version of its session. With --follow, continues with new lines until Ctrl-C; with --follow --json, prints one JSON object per bar. If --run names a backtest, shows all of its lines, even if it failed; --json prints them as lines instead of events.`,
   arguments: { bot: BOT_ARGUMENT },
   options: {
     afterSeq: {
@@ -33,9 +33,10 @@ export const verb = defineServerVerb({
   async run(server, { bot: bot_ref }, { afterSeq, run: run_id, follow }, context) {
     const wanted = { kind: 'strategy.log', run_id };
     const first = afterSeq ?? (await findStart(server, context, bot_ref, wanted));
-    if (run_id !== undefined && (await findLogged(server, bot_ref, run_id)) === 'backtest') {
+    if (run_id !== undefined && (await findLogKind(server, bot_ref, run_id)) === 'backtest') {
+      // Without --after-seq, `findStart` has checked that the task belongs to the bot.
       if (!follow && afterSeq === undefined) return backtestAnswer(server, context, run_id);
-      throw new ServiceError('usage', `task ${run_id} is a backtest, whose log is shown whole`, {
+      throw new ServiceError('usage', `task ${run_id} is a backtest, so all lines are shown`, {
         remedy: 'Leave out --follow and --after-seq.',
       });
     }
@@ -43,7 +44,7 @@ export const verb = defineServerVerb({
     const linesOf = sessionLines();
     if (follow) return followAnswer(server, context, bot_ref, query, linesOf);
     const events = await Array.fromAsync(readEvents(server, bot_ref, query));
-    if (events.length === 0) context.message(NONE);
+    if (events.length === 0) context.message(NO_LINES);
     return {
       data: { events },
       show(out) {
@@ -54,7 +55,7 @@ export const verb = defineServerVerb({
 });
 
 /** @throws ServiceError `not_found` if the task is unknown or keeps no log. */
-async function findLogged(
+async function findLogKind(
   server: Client,
   bot_ref: string,
   task_id: string,
@@ -76,7 +77,7 @@ async function backtestAnswer(server: Client, context: Context, task_id: string)
     const file = server.file<typeof getTaskFile>('/tasks/{task_id}/files/{name}', { params });
     const text = Buffer.concat(await Array.fromAsync(file)).toString();
     lines.push(...text.trimEnd().split('\n'));
-  } else context.message(NONE);
+  } else context.message(NO_LINES);
   return {
     data: { lines },
     show(out) {

@@ -2,7 +2,7 @@ import { html } from 'hono/html';
 import type { freezeValidationReport, ValidationReport } from '../../../api/validation-reports.ts';
 import {
   ATTESTING_ROLES,
-  ROLE_NAMES,
+  ATTESTING_ROLE_NAMES,
   type AttestingRole,
 } from '../../../base/validation-report-fields.ts';
 import { describeReportStatus, listOpenItems } from '../../../base/validation-report-status.ts';
@@ -59,7 +59,7 @@ async function attest(visit: Visit, services: Services, form: Form): Promise<GoT
   const status = describeReportStatus(report.status, listOpenItems(report));
   return {
     goTo: pathOf({ bot: { slug: bot_ref }, report }),
-    message: `You have attested as ${ROLE_NAMES[role]}. Version ${report.number!.version} is ${status}.`,
+    message: `You have attested as ${ATTESTING_ROLE_NAMES[role]}. Version ${report.number!.version} is ${status}.`,
   };
 }
 
@@ -112,7 +112,7 @@ function attested({ bot, report: draft }: DraftPage, report: ValidationReport): 
   ${table<AttestingRole>(
     'Attestations',
     [
-      { title: 'Role', isHeader: true, cell: (role) => ROLE_NAMES[role] },
+      { title: 'Role', isHeader: true, cell: (role) => ATTESTING_ROLE_NAMES[role] },
       { title: 'Attested by', cell: (role) => attestations[role]?.name ?? 'no one' },
       {
         title: 'At',
@@ -136,7 +136,7 @@ function attestForm(
   );
   if (own !== undefined) {
     return html`<p>
-      You have attested as ${ROLE_NAMES[own]}. Each role needs a different person.
+      You have attested as ${ATTESTING_ROLE_NAMES[own]}. Each role needs a different person.
     </p>`;
   }
   if (open.length === 0) return html`<p>All roles have attested.</p>`;
@@ -151,7 +151,7 @@ function attestForm(
         ${open.map(
           (role) =>
             html`<option value="${role}" ${role === typed?.get('role') && html`selected`}>
-              ${ROLE_NAMES[role]}
+              ${ATTESTING_ROLE_NAMES[role]}
             </option>`,
         )}
       </select>
