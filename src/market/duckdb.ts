@@ -1,3 +1,4 @@
+import { statSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { beforeThreadEnds } from '../base/end-thread.ts';
 import type {
@@ -9,6 +10,12 @@ import type {
 
 /** More threads would not read faster, because filling the columns is slower, and need more memory. */
 const MAX_THREADS = 4;
+
+/**
+ * Bytes of a file above which several threads read it. Fewer bytes are not divided among them, and
+ * DuckDB returns the free memory of the whole process whenever its threads have been idle for a moment.
+ */
+const LARGE_FILE = 2_000_000;
 
 /**
  * Rows that a streamed result may hold ready. With less, the threads that read wait for each other,
@@ -23,18 +30,23 @@ const BUFFER = '48MB';
 let idle: DuckDBInstance | undefined;
 
 /**
- * Runs `work` on an in-memory database that uses UTC, limited memory and no network. The first call
- * loads DuckDB, which takes longer than starting a verb that needs no data. `work` must not leave tables
- * or functions behind, because later calls reuse the database. Concurrent calls use separate databases.
+ * Runs `work`, which reads the file at `path`, on an in-memory database that uses UTC, limited memory
+ * and no network. The first call loads DuckDB, which takes longer than starting a verb that needs no
+ * data. `work` must not leave tables or functions behind, because later calls reuse the database.
+ * Concurrent calls use separate databases.
  */
-export function withDuckDB<T>(work: (connection: DuckDBConnection) => Promise<T>): Promise<T> {
+export function withDuckDB<T>(
+  path: string,
+  work: (connection: DuckDBConnection) => Promise<T>,
+): Promise<T> {
   return beforeThreadEnds(async () => {
+    const threads = isLarge(path) ? mostThreads() : 1;
     const taken = idle;
     idle = undefined;
-    const instance = taken ?? (await open());
+    const instance = taken ?? (await open(threads));
     let isUsable = false;
     try {
-      const result = await withConnection(instance, work);
+      const result = await withConnection(instance, work, `SET threads = ${threads}`);
       isUsable = true;
       return result;
     } finally {
@@ -45,12 +57,12 @@ export function withDuckDB<T>(work: (connection: DuckDBConnection) => Promise<T>
 }
 
 /**
- * Like `withDuckDB`, on a new database that is closed afterwards. For work that leaves objects behind,
- * such as a registered table function.
+ * Like `withDuckDB`, on a new database that is closed afterwards. For work that reads no file, and for
+ * work that leaves objects behind, such as a registered table function.
  */
 export function withOwnDuckDB<T>(work: (connection: DuckDBConnection) => Promise<T>): Promise<T> {
   return beforeThreadEnds(async () => {
-    const instance = await open();
+    const instance = await open(mostThreads());
     try {
       return await withConnection(instance, work);
     } finally {
@@ -59,10 +71,18 @@ export function withOwnDuckDB<T>(work: (connection: DuckDBConnection) => Promise
   });
 }
 
-async function open(): Promise<DuckDBInstance> {
+function isLarge(path: string): boolean {
+  return (statSync(path, { throwIfNoEntry: false })?.size ?? 0) > LARGE_FILE;
+}
+
+function mostThreads(): number {
+  return Math.min(MAX_THREADS, availableParallelism());
+}
+
+async function open(threads: number): Promise<DuckDBInstance> {
   const { DuckDBInstance } = await import('@duckdb/node-api');
   return DuckDBInstance.create(':memory:', {
-    threads: String(Math.min(MAX_THREADS, availableParallelism())),
+    threads: String(threads),
     memory_limit: '1GB',
     autoinstall_known_extensions: 'false',
     autoload_known_extensions: 'false',
@@ -73,10 +93,13 @@ async function open(): Promise<DuckDBInstance> {
 async function withConnection<T>(
   instance: DuckDBInstance,
   work: (connection: DuckDBConnection) => Promise<T>,
+  settings = '',
 ): Promise<T> {
   const connection = await instance.connect();
   try {
-    await connection.run(`SET TimeZone = 'UTC'; SET streaming_buffer_size = '${BUFFER}'`);
+    await connection.run(
+      `SET TimeZone = 'UTC'; SET streaming_buffer_size = '${BUFFER}'; ${settings}`,
+    );
     return await work(connection);
   } finally {
     connection.closeSync();

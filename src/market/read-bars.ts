@@ -55,7 +55,7 @@ export async function readBars(path: string, options: ReadOptions = {}): Promise
   const format = await sniff(file);
   const csv = format === 'parquet' ? undefined : await openCsv(file, format === 'gzip');
   if (csv && !csv.hasHeader && options.columns === undefined) throw noHeader(csv);
-  return withDuckDB(async (connection) => {
+  return withDuckDB(file, async (connection) => {
     try {
       const table = csv ? textTable(csv) : await parquetTable(connection, file);
       const layout = findColumns(table.names, options.columns ?? {}, file);

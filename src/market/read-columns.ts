@@ -14,7 +14,7 @@ export async function readColumns<Name extends string>(
   const expressions = names.map((name) =>
     name === 'time' ? 'epoch_ms(time::TIMESTAMP)::DOUBLE' : `${quoteName(name)}::DOUBLE`,
   );
-  return withDuckDB(async (connection) => {
+  return withDuckDB(path, async (connection) => {
     const count = await connection.runAndReadAll(`SELECT count(*)::DOUBLE FROM ${from}`);
     const length = count.value(0, 0) as number;
     const columns = names.map(() => new Float64Array(length + CHUNK_ROWS));
@@ -37,7 +37,7 @@ export async function readColumns<Name extends string>(
 
 /** Reads the rows of a CSV file with a header line as texts, by column. */
 export async function readTexts(path: string): Promise<Record<string, string>[]> {
-  return withDuckDB(async (connection) => {
+  return withDuckDB(path, async (connection) => {
     const rows = await connection.runAndReadAll(
       `SELECT * FROM read_csv(${quotePath(path)}, header = true, all_varchar = true, delim = ',', quote = '"', escape = '"')`,
     );

@@ -117,7 +117,7 @@ describe('the trades', () => {
     fees: 0.02,
   };
   const rowsOf = (path: string) =>
-    withDuckDB(async (connection) => {
+    withDuckDB(path, async (connection) => {
       const columns = await connection.runAndReadAll(`DESCRIBE FROM ${quoteText(path)}`);
       const types = columns.getRowObjects().map((row) => [row['column_name'], row['column_type']]);
       const rows = await connection.runAndReadAll(
@@ -285,7 +285,7 @@ it.runIf(isAtLength)(
     const text = readFileSync(join(out, 'equity.csv'));
     expect(both.hashes.equity).toBe(createHash('sha256').update(text).digest('hex'));
     expect(text.toString().split('\n')).toHaveLength(steps + 2);
-    const curve = await withDuckDB(async (connection) => {
+    const curve = await withDuckDB(join(out, 'equity.csv'), async (connection) => {
       const [csv, parquet] = ['csv', 'parquet'].map((name) =>
         quoteText(join(out, `equity.${name}`)),
       );

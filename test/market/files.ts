@@ -28,7 +28,7 @@ export function useFiles(): Files {
       return path(name);
     },
     async parquet(name, query) {
-      await withDuckDB(async (connection) => {
+      await withDuckDB(path(name), async (connection) => {
         await connection.run(`COPY (${query}) TO ${quoteText(path(name))} (FORMAT parquet)`);
       });
       return path(name);

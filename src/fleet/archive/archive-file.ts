@@ -74,7 +74,7 @@ function notWritten(path: string, error: unknown): ServiceError {
  */
 export async function readArchiveFile(path: string, prev_hash: string): Promise<BotEventsTable[]> {
   const columns = [...INTEGERS.map((name) => `${name}::DOUBLE AS ${name}`), ...TEXTS];
-  return withDuckDB(async (connection) => {
+  return withDuckDB(path, async (connection) => {
     const result = await connection.stream(
       `SELECT ${columns.join(', ')} FROM read_parquet(${quotePath(path)})`,
     );
@@ -127,7 +127,7 @@ export async function readFileRange(
   path: string,
   { run_id, kinds, after_seq, until_seq }: FileRange,
 ): Promise<Pick<BotEventsTable, 'seq' | 'kind' | 'payload'>[]> {
-  return withDuckDB(async (connection) => {
+  return withDuckDB(path, async (connection) => {
     const result = await connection.runAndReadAll(
       `SELECT seq::DOUBLE AS seq, kind, payload FROM read_parquet(${quotePath(path)})
        WHERE seq > ${after_seq} AND seq <= ${until_seq} AND run_id = ${quoteText(run_id)}
