@@ -63,18 +63,19 @@ export function streamAdmittedEvents(
         openStreams.set(gone, administrator_id);
         try {
           const { value, done } = await texts.next();
+          // Canceling the stream closed it already.
+          if (gone.signal.aborted) return;
           if (done !== true) {
             controller.enqueue(Buffer.from(value));
             return;
           }
-          openStreams.delete(gone);
-          if (!gone.signal.aborted) controller.close();
         } catch (error) {
-          // The response has started, so the stream can only be closed; the client reconnects.
           log.warn({ err: error, msg: `the stream of ${subject} failed` });
-          openStreams.delete(gone);
-          controller.close();
+          if (gone.signal.aborted) return;
         }
+        // After a failure too: the response has started, so the client can only reconnect.
+        openStreams.delete(gone);
+        controller.close();
       },
       cancel() {
         gone.abort();

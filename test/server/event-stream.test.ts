@@ -70,3 +70,23 @@ test('the number of open streams of an administrator is limited, and closing one
   await ended;
   expect(await status()).toBe(200);
 });
+
+test('a client that disconnects during a read of the database is no failure', async () => {
+  const authorization = await app.bearer('read');
+  const openHere = async () => {
+    const { body } = await app.app.request(PATH, { headers: { authorization } });
+    const reader = body!.getReader();
+    // The first message is a comment, the second holds the events of the bot.
+    expect(Buffer.from((await reader.read()).value!).toString()).toMatch(/^:/);
+    return reader;
+  };
+  const left = await openHere();
+  const events = left.read();
+  await left.cancel();
+  expect(await events).toMatchObject({ done: true });
+  // By the time a later read has ended, the canceled one has too.
+  const stays = await openHere();
+  expect(Buffer.from((await stays.read()).value!).toString()).toContain('bot.created');
+  await stays.cancel();
+  expect(app.log.filter((line) => line.includes('failed'))).toEqual([]);
+});
