@@ -2,7 +2,7 @@ import { timingSafeEqual } from 'node:crypto';
 import { v7 as uuidv7 } from 'uuid';
 import { ServiceError } from '../base/errors.ts';
 import { formatTime } from '../lease/time.ts';
-import { SCOPES, type Scope } from '../base/scopes.ts';
+import { remedyWithout, SCOPES, type Scope } from '../base/scopes.ts';
 import { TOKEN_MAX_SECONDS, TOKEN_MIN_SECONDS } from '../base/token-lifetime.ts';
 import { prepareSharedRead } from '../storage/share-query.ts';
 import type { AdministratorsTable, ApiTokensTable, Db } from '../storage/tables.ts';
@@ -264,9 +264,8 @@ function invalidToken(reason: string, message: string): ServiceError {
 
 export function requireScope(caller: Caller, scope: Scope): void {
   if (caller.scopes.has(scope)) return;
-  const needed = SCOPES.filter((one) => one === scope || caller.scopes.has(one));
   throw new ServiceError('not_allowed', `the token lacks the scope ${scope}`, {
-    remedy: `Log in with \`service-local login --scopes ${needed.join(',')}\`. No scope implies another. If SERVICE_LOCAL_TOKEN is set, it is used instead of the login.`,
+    remedy: remedyWithout(scope, caller.scopes),
   });
 }
 
