@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import { existsSync, readFileSync, statSync } from 'node:fs';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { ServiceError, type Problem } from '../base/errors.ts';
 import { crossChecks } from './cross-checks.ts';
 import { parseDocument, type SourceDocument } from './document.ts';
@@ -57,6 +57,10 @@ export function readSpec(file: string): ParsedSpec {
     const message = `this is a data file, not a bot file: import it with \`service-local data import ${file}\`, or name it in data.source of a bot file`;
     return unreadable(file, 'not_a_bot', message);
   }
+  if (STRATEGY_FILE.test(file)) {
+    const message = `this is the code of a strategy, not a bot file: name it in strategy.module of a bot file beside it, \`strategy: { module: ./${basename(file)} }\``;
+    return unreadable(file, 'not_a_bot', message);
+  }
   if (typeof bytes === 'string') return unreadable(file, 'file_too_large', bytes);
   if (!isUtf8(bytes)) {
     return unreadable(
@@ -71,6 +75,9 @@ export function readSpec(file: string): ParsedSpec {
 
 /** Names of files that hold bars. */
 const DATA_FILE = /\.(csv|csv\.gz|parquet)$/i;
+
+/** Names of files that hold code. */
+const STRATEGY_FILE = /\.[cm]?[jt]s$/i;
 
 /** Extensions of bot files. */
 const EXTENSIONS = ['.yaml', '.yml', '.json'];

@@ -373,6 +373,7 @@ describe('a text that is not a spec', () => {
       'large.yaml': `# ${'x'.repeat(1_100_000)}`,
       'bom.yaml': `\uFEFF${VALID}`,
       'bars.csv': 'time,close\n2020-01-01,1\n',
+      'multi.ts': 'export default {};\n',
     });
     const read = (name: string): readonly Problem[] => readSpec(join(directory, name)).problems;
     expect(read('latin1.yaml')).toMatchObject([{ code: 'not_utf8', line: 2, column: 10 }]);
@@ -382,6 +383,12 @@ describe('a text that is not a spec', () => {
       {
         code: 'not_a_bot',
         message: expect.stringContaining('service-local data import') as string,
+      },
+    ]);
+    expect(read('multi.ts')).toMatchObject([
+      {
+        code: 'not_a_bot',
+        message: expect.stringContaining('strategy: { module: ./multi.ts }') as string,
       },
     ]);
     const missing = (): unknown => readSpec(join(directory, 'none.yaml'));
