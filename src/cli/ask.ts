@@ -39,10 +39,13 @@ export async function readPassword(
   return promptOn(person.io, (terminal) => password({ message, mask: true }, terminal));
 }
 
-function requireInteractive({ interactive }: Person, option: string): void {
+/** @throws ServiceError `usage` with the options that would replace prompts, if prompting is not possible */
+export function requireInteractive({ interactive }: Person, ...options: string[]): void {
   if (interactive) return;
-  throw new ServiceError('usage', `${option} is required when prompting is not possible`, {
-    remedy: `Pass ${option}, or run the command on a terminal without --json and --no-input.`,
+  const listed = options.join(' and ');
+  const verb = options.length === 1 ? 'is' : 'are';
+  throw new ServiceError('usage', `${listed} ${verb} required when prompting is not possible`, {
+    remedy: `Pass ${listed}, or run the command on a terminal without --json and --no-input.`,
   });
 }
 

@@ -233,7 +233,8 @@ test('a script needs --confirm and --code to revoke a license', async () => {
   const [lease] = await leasesOf('osaka');
   const command = ['leases', 'revoke', lease!.lease_id, '--reason', 'unpaid'];
   for (const [extra, code, error] of [
-    [[], 2, /^error usage: --confirm is required/m],
+    [[], 2, /^error usage: --confirm osaka and --code DIGITS are required/m],
+    [['--code', '000000'], 2, /^error usage: --confirm osaka is required/m],
     [['--confirm', 'tokyo'], 2, /^error confirmation_mismatch: 'tokyo' is not osaka/m],
     [['--confirm', 'osaka'], 2, /^error usage: --code is required/m],
     [['--confirm', 'osaka', '--code', '000000'], 4, /^error not_authenticated/m],

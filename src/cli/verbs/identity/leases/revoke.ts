@@ -10,7 +10,7 @@ import type {
 import type { Client } from '../../../../client/client.ts';
 import { ServiceError } from '../../../../base/errors.ts';
 import { formatCountOf } from '../../../../base/format.ts';
-import { ask } from '../../../ask.ts';
+import { ask, requireInteractive } from '../../../ask.ts';
 import { connect } from '../../../connect.ts';
 import { defineVerb, type Context } from '../../../verb.ts';
 
@@ -39,7 +39,11 @@ export const verb = defineVerb({
     const server = await connect(context);
     const meant = 'lease_id' in target ? await leaseOf(server, target) : target;
     const { deployment_id: installationId } = meant;
-    if (confirm === undefined) await tellWhatItDoes(context, server, meant);
+    if (confirm === undefined) {
+      await tellWhatItDoes(context, server, meant);
+      const codeOption = code === undefined ? ['--code DIGITS'] : [];
+      requireInteractive(context, `--confirm ${installationId}`, ...codeOption);
+    }
     const typed =
       confirm ?? (await ask(context, `Type ${installationId} to confirm:`, '--confirm'));
     if (typed !== installationId) {
