@@ -36,7 +36,10 @@ const { files, entry, symbols, params, config, past, keepsLog, timeoutMs } = set
 const { signals, append } = growingSignals(setup.signals, symbols.length);
 /** Whether `create` has returned. */
 let isCreated = false;
+/** Since the last reply. */
 let commands: Command[] = [];
+/** Number of steps that the server has sent. */
+let received = 0;
 let engine: Engine;
 let failed: Failure | undefined;
 let name = entry;
@@ -219,19 +222,24 @@ function timedLoadReply(): Uint8Array {
   }
 }
 
-function advance(slice: () => boolean): boolean {
+interface Answer {
+  readonly reply: Uint8Array;
+  readonly isMore: boolean;
+}
+
+/** Works and encodes the reply under one watchdog, whose thread takes longer than most steps. */
+function answer(work: () => boolean): Answer {
   try {
-    const more = runStrategy(timeoutMs, () => {
-      const isMore = slice();
+    return runStrategy(timeoutMs, () => {
+      const isMore = work();
       // Node would otherwise run promise callbacks only when this process is idle.
       self._tickCallback();
-      return isMore;
+      if (late !== undefined) throw late;
+      return { reply: stepReply(isMore), isMore };
     });
-    if (late !== undefined) throw late;
-    return more;
   } catch (error) {
     failed = explainFailure(error);
-    return false;
+    return { reply: underWatchdog(timeoutMs, () => stepReply(false)), isMore: false };
   }
 }
 
@@ -249,14 +257,13 @@ function explainFailure(error: unknown): Failure {
   }
 }
 
-function stepReply(until: number, more: boolean): Uint8Array {
+function stepReply(isMore: boolean): Uint8Array {
   // Once the account is ruined, the engine ignores further steps.
-  const taken = failed === undefined && !more ? until : engine.done;
+  const taken = failed === undefined && !isMore ? received : engine.done;
   // A failed step does not count as done. An error that the strategy caught or left to a promise
   // appears only after the step.
-  const done = failed === undefined ? taken : Math.min(taken, until - 1);
+  const done = failed === undefined ? taken : Math.min(taken, received - 1);
   const ordered: Ordered = { done, commands, ...(failed && { failed }) };
-  commands = [];
   return encodeMessage(ordered);
 }
 
@@ -268,26 +275,32 @@ function warmUp(): void {
   });
 }
 
+function receive(message: Uint8Array): void {
+  const steps = decodeSteps(symbols, message, signals.names.length, append);
+  received += steps.length;
+  for (const step of steps) engine.append(step);
+}
+
+/** Takes the steps of a message, and replies after each slice. Returns whether more may follow. */
+function takeSteps(message: Uint8Array): boolean {
+  const slice = inSlices((count) => engine.advance(Math.min(count, SLICE_STEPS)));
+  let work = (): boolean => {
+    receive(message);
+    return slice();
+  };
+  for (let isMore = true; isMore; work = slice) {
+    const answered = answer(work);
+    writeMessage(answered.reply);
+    commands = [];
+    ({ isMore } = answered);
+  }
+  return failed === undefined;
+}
+
 function serve(): void {
   writeMessage(timedLoadReply());
   warmUp();
-  for (let until = 0; failed === undefined;) {
-    const message = readMessage();
-    const steps = underWatchdog(timeoutMs, () =>
-      decodeSteps(symbols, message, signals.names.length, append),
-    );
-    until += steps.length;
-    underWatchdog(timeoutMs, () => {
-      for (const one of steps) engine.append(one);
-    });
-    const slice = inSlices((count) => engine.advance(Math.min(count, SLICE_STEPS)));
-    for (let more = true; more;) {
-      more = advance(slice);
-      const isMore = more;
-      const total = until;
-      writeMessage(underWatchdog(timeoutMs, () => stepReply(total, isMore)));
-    }
-  }
+  while (takeSteps(readMessage()));
   self.exit(0);
 }
 
