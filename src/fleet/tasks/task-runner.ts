@@ -158,7 +158,6 @@ class Runner {
 
   release(task_ids: readonly string[]): void {
     for (const task_id of task_ids) this.#own.get(task_id)?.stop('not_ours');
-    this.#threads.endHung();
   }
 
   async stop(): Promise<void> {
@@ -351,8 +350,6 @@ class Runner {
       });
       const lost = sessions.filter(({ claim }) => !held.has(claim.task_id));
       for (const { stop } of lost) stop('not_ours');
-      // Another server may have halted them because they hang.
-      if (lost.length > 0) this.#threads.endHung();
     } catch (error) {
       this.#log.warn({ err: error, msg: 'the heartbeats of the sessions cannot be written' });
     }

@@ -37,9 +37,9 @@ interface Thread {
 }
 
 /**
- * Hosts paper sessions in threads, many in each, because most of them wait most of the time. A
- * strategy that does not return blocks the others of its thread until the watchdog ends it. When a
- * thread ends, its sessions must be run again from their records.
+ * Hosts paper sessions in threads, many in each, because most of them wait most of the time. Custom
+ * code whose orders take long to repeat blocks the other sessions of its thread until the watchdog ends
+ * it. When a thread ends, its sessions must be run again from their records.
  */
 export class SessionThreads<Done> {
   readonly #file: URL;
@@ -91,7 +91,11 @@ export class SessionThreads<Done> {
       else resolve(message.done);
     });
     const sendStop = (): void => port.postMessage('stop' satisfies ToSession);
-    const abandon = (): void => reject(gone.reason);
+    const abandon = (): void => {
+      reject(gone.reason);
+      // It may be gone because it hangs.
+      this.#endHung();
+    };
     stop.addEventListener('abort', sendStop);
     gone.addEventListener('abort', abandon);
     sessions.add(reject);
@@ -109,7 +113,7 @@ export class SessionThreads<Done> {
   }
 
   /** Ends threads that do not answer within a second. */
-  endHung(): void {
+  #endHung(): void {
     for (const thread of this.#threads) {
       if (thread.late !== undefined) continue;
       thread.late = setTimeout(() => void endThread(thread.worker), ANSWERS_WITHIN_MS);

@@ -22,6 +22,8 @@ export interface SessionWork {
   /** Last recorded batch, and the state after it. */
   readonly recorded: { readonly state: SessionState; readonly batches: number };
   readonly catalogueDir: string;
+  /** Time limit of a step of custom code, ms. */
+  readonly timeoutMs: number;
   /** Directory for the result files. */
   readonly directory: string;
 }

@@ -1,4 +1,5 @@
 import { msSince, thisMoment, type Moment } from '../../../base/elapsed.ts';
+import { codeOf } from '../../../bots/bundle.ts';
 import { readChangedSpec } from '../../../bots/hosted.ts';
 import type { Bot } from '../../../bots/load-bot.ts';
 import { prepare } from '../../../bots/prepare.ts';
@@ -190,7 +191,7 @@ async function openFeed(
 }
 
 function restore(
-  { input: { opening }, recorded: { state } }: SessionWork,
+  { input: { opening }, recorded: { state }, files, timeoutMs }: SessionWork,
   ports: SessionPorts,
   run: HostedRun,
 ): Promise<TradingSession> {
@@ -198,7 +199,8 @@ function restore(
     yield* ports.inputs;
     if (state.status === 'halted' || state.status === 'failed') yield { kind: 'control.halted' };
   };
-  // Only built-in strategies run in this thread, and they always return.
-  const terms = { timeoutMs: Infinity, opening };
+  // A built-in strategy always returns. Custom code can place so many orders that its step, which is
+  // repeated here, takes hours.
+  const terms = { timeoutMs: codeOf(files) === undefined ? Infinity : timeoutMs, opening };
   return restoreSession(run, terms, inputs(), state);
 }

@@ -21,6 +21,7 @@ import {
   type SessionEvent,
 } from '../../../../src/trading/session-events.ts';
 import { fillCatalogue, tradingDocument } from '../../../fleet/tasks/market.ts';
+import { strategyThat } from '../../sandbox/bundles.ts';
 import { SCRATCH } from '../../../scratch.ts';
 
 const BEGINNING: SessionState = {
@@ -60,6 +61,7 @@ function run(
   stop = new AbortController().signal,
   document: SessionWork['document'] = DOCUMENT,
   live?: Parameters<typeof runSession>[1]['live'],
+  changes: Partial<SessionWork> = {},
 ) {
   const work: SessionWork = {
     runId: 'crash',
@@ -68,7 +70,9 @@ function run(
     input: live ? { speed: 1, live: { exchange: 'x' } } : { speed: 1e12, to: '2000-01-21' },
     recorded: { state: disk.state, batches: disk.batches },
     catalogueDir,
+    timeoutMs: 60_000,
     directory: join(catalogueDir, 'result'),
+    ...changes,
   };
   const inputs = async function* () {
     for (const { kind, payload } of disk.events.slice()) {
@@ -152,6 +156,24 @@ test('a session whose account is lost ends at once, and writes that only once', 
   };
   await run(disk, note, new AbortController().signal, { ...DOCUMENT, spec });
   expect(written.filter((status) => status !== 'running')).toEqual(['ruined']);
+});
+
+test('a step of custom code whose orders take too long to repeat ends the session, not one of a built-in strategy', async () => {
+  const disk = newDisk();
+  const { signal } = new AbortController();
+  const limit = { timeoutMs: 1 };
+  await run(disk, () => {}, signal, DOCUMENT, undefined, limit);
+  expect(disk.state.status).toBe('running');
+
+  const text = strategyThat(
+    `for (let i = 0; i < 5000; i += 1)
+      broker.order({ instrument: instruments[0], side: 'buy', quantity: 1e-6, type: 'limit', limit: 1 });`,
+  );
+  const spec = { ...(DOCUMENT['spec'] as object), strategy: { module: './own.ts' } };
+  const customCode = { memoryMb: 256, timeoutMs: 60_000 };
+  const changes = { ...limit, files: { 'own.ts': text }, customCode };
+  const running = run(newDisk(), () => {}, signal, { ...DOCUMENT, spec }, undefined, changes);
+  await expect(running).rejects.toMatchObject({ code: 'strategy_timeout' });
 });
 
 /** A port with live bars of an exchange that streams daily bars with these closes, but returns no past ones. */
