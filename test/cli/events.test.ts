@@ -61,7 +61,9 @@ test.runIf(isAtLength)('archived events are named by reads, verified, and restor
   ]) {
     const failed = await cli(...read, '--json');
     expect({ read, code: failed.code }).toEqual({ read, code: 1 });
-    expect(failed.stdout + failed.stderr).toMatch(/"archived"[^]*2026-01/);
+    expect(failed.stdout + failed.stderr).toMatch(
+      /"archived"[^]*of bot sma are[^]*2026-01[^]*events restore sma --month 2026-01/,
+    );
   }
   const path = '/bots/sma/state/events';
   for (const one of [`${path}?after_seq=${last_seq - 1}`, `${path}/stream?after_seq=0`]) {
@@ -75,6 +77,8 @@ test.runIf(isAtLength)('archived events are named by reads, verified, and restor
   expect((await cli('bots', 'events', 'sma', '--kind', 'run.queued')).stderr).toContain(
     `1 to ${last_seq} are archived`,
   );
+  const again = await cli('events', 'archive', '--before', '2026-03');
+  expect(again.stdout).toContain('No event from before 2026-03 is left to archive.');
   expect((await cli('bots', 'replay', 'sma')).stdout).toContain(`1 to ${last_seq} are archived`);
 
   expect(await cli('events', 'verify')).toMatchObject({ code: 0 });

@@ -84,6 +84,7 @@ export async function archivedEventError(
   const { seq: last } = await readArchiveHead(db, bot_id);
   const part = await selectParts(db, bot_id).where('last_seq', '>=', seq).executeTakeFirst();
   return archivedError(
+    db,
     bot_id,
     last,
     part && `event ${seq} is in the month ${part.month}, file ${part.file}`,
@@ -97,7 +98,7 @@ export async function archivedTimeError(db: Db, bot_id: string, at: number): Pro
   const part = await selectParts(db, bot_id).where('last_recorded_at', '>=', at).executeTakeFirst();
   const time = new Date(at).toISOString();
   const where = part && `the last event by ${time} is in or before the file ${part.file}`;
-  return archivedError(bot_id, last, where, part?.month);
+  return archivedError(db, bot_id, last, where, part?.month);
 }
 
 /** For a run whose first event is not in the database. */
@@ -107,7 +108,7 @@ export async function archivedRunError(
   run_id: string,
 ): Promise<ServiceError> {
   const { seq: last } = await readArchiveHead(db, bot_id);
-  return archivedError(bot_id, last, `no run ${run_id} begins after event ${last}`, undefined);
+  return archivedError(db, bot_id, last, `no run ${run_id} begins after event ${last}`, undefined);
 }
 
 function selectParts(db: Db, bot_id: string) {
@@ -119,14 +120,21 @@ function selectParts(db: Db, bot_id: string) {
     .limit(1);
 }
 
-function archivedError(
+async function archivedError(
+  db: Db,
   bot_id: string,
   last: number,
   where: string | undefined,
   month: string | undefined,
-): ServiceError {
-  const events = `events 1 to ${last} of bot ${bot_id} are archived`;
+): Promise<ServiceError> {
+  const named = await db
+    .selectFrom('bots')
+    .select('slug')
+    .where('bot_id', '=', bot_id)
+    .executeTakeFirst();
+  const bot = named?.slug ?? bot_id;
+  const events = `events 1 to ${last} of bot ${bot} are archived`;
   return new ServiceError('archived', where === undefined ? events : `${events}: ${where}`, {
-    remedy: `Read from event ${last + 1}, or restore a month with \`service-local events restore ${bot_id} --month ${month ?? 'YYYY-MM'}\` on the server's machine.`,
+    remedy: `Restore a month and later ones with \`service-local events restore ${bot} --month ${month ?? 'YYYY-MM'}\` on the server's machine, or read from event ${last + 1}.`,
   });
 }

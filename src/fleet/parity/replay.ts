@@ -240,16 +240,33 @@ async function headBefore(db: Db, bot_id: string, first_seq: number): Promise<Ch
   return (await readLink(db, bot_id, first_seq - 1)) ?? GENESIS;
 }
 
+/** Explains why archived events are needed that the request did not name. */
+function neededError({ message, remedy }: ServiceError, { task, session }: Found): ServiceError {
+  return new ServiceError(
+    'archived',
+    `run ${task.task_id} must be read from its first event, ${session.first_seq}, but ${message}`,
+    { ...(remedy !== undefined && { remedy }) },
+  );
+}
+
 /** Rows per query, so that other queries are not held up. */
 const PAGE = 500;
 
-/** Reads the log from the first event of a session to its last, or to the last event at the start. */
+/**
+ * Reads the log from the first event of a session to its last, or to the last event at the start.
+ * @throws ServiceError `archived`
+ */
 async function* partsOf(db: Db, { task, session }: Found): AsyncGenerator<LogPart, void> {
   const { bot_id, task_id, ended_at } = task;
   let after_seq = session.first_seq - 1;
   let until_seq: number | undefined;
   for (;;) {
-    const { rows, head } = await readRows(db, bot_id, { after_seq, until_seq, limit: PAGE });
+    const range = { after_seq, until_seq, limit: PAGE };
+    const { rows, head } = await readRows(db, bot_id, range).catch((error: unknown) => {
+      throw error instanceof ServiceError && error.code === 'archived'
+        ? neededError(error, { task, session })
+        : error;
+    });
     // Without a fixed end, reading might never catch up with an active session.
     if (ended_at === null) until_seq ??= head.seq;
     const last = rows.findIndex((row) => row.run_id === task_id && row.kind === 'run.ended');

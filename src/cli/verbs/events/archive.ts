@@ -34,7 +34,7 @@ export const verb = defineVerb({
       await archiveEvents(archive, bot, startOfMonth(before), (part) => parts.push(part));
       return partsAnswer(archive.directory, parts, {
         done: 'Archived:',
-        none: `No event from before ${before} can be archived.`,
+        none: `No event from before ${before} is left to archive. The last event of each bot stays in the database.`,
       });
     });
   },
