@@ -9,10 +9,11 @@ import {
   type StoredManifest,
   type StoredResults,
 } from '../backtest/shards/stored-search.ts';
+import { closest } from '../base/closest.ts';
 import { DAY } from '../base/durations.ts';
 import { ServiceError } from '../base/errors.ts';
 import { packageVersion } from '../base/package-version.ts';
-import { chooseCluster, readClusters } from '../deploy/kubernetes/clusters-file.ts';
+import { readClusters, type ClusterDefinition } from '../deploy/kubernetes/clusters-file.ts';
 import { openObjectStore, type ObjectStore } from '../deploy/searches/object-store.ts';
 import { jobName, manifestKey, type SearchJobPlan } from '../deploy/searches/search-job.ts';
 import {
@@ -50,8 +51,7 @@ export async function openClusterShards(
   digest: string,
 ): Promise<ShardService> {
   const { settings, signal } = context;
-  const clusters = readClusters(settings.clusters_file);
-  const definition = requireSearches(clusters[chooseCluster(clusters, name)]!, name);
+  const definition = requireSearches(findCluster(settings.clusters_file, name), name);
   const { store: place, endpoint, region } = definition.searches;
   const store = persistent(context, await openObjectStore(place, { endpoint, region }));
   const jobs = connectSearchJobs(definition, { name, signal });
@@ -60,6 +60,19 @@ export async function openClusterShards(
   const shards = new ClusterShards({ context, name, store, jobs, definition, digest });
   await shards.markUsed();
   return shards;
+}
+
+/** @throws ServiceError `conflict`, reason `unknown_cluster`; as `readClusters` */
+function findCluster(file: string, name: string): ClusterDefinition {
+  const clusters = readClusters(file);
+  if (Object.hasOwn(clusters, name)) return clusters[name]!;
+  const suggestion = closest(name, Object.keys(clusters));
+  throw new ServiceError('conflict', `the clusters file ${file} names no cluster '${name}'`, {
+    reason: 'unknown_cluster',
+    remedy: suggestion
+      ? `Did you mean --on cluster:${suggestion}?`
+      : `Describe the cluster in that file on this machine; docs/how-to/large-searches.md has an example. No server is needed.`,
+  });
 }
 
 /** The same store, with requests that are repeated for up to ten minutes while it does not answer. */
