@@ -331,7 +331,10 @@ export function refuseOtherInstallation(
 function worse({ claims: held }: HeldLease, { claims }: HeldLease): ServiceError {
   return new ServiceError(
     'conflict',
-    `the lease was issued at ${claims.issued_at} and works until ${claims.grace_ends_at}; this machine holds a better one, issued at ${held.issued_at}, which works until ${held.grace_ends_at}`,
-    { reason: 'older_lease', remedy: `${NOTHING_CHANGED} The held lease stays in force.` },
+    `the lease was issued at ${claims.issued_at} and works until ${claims.grace_ends_at}; this machine holds one that was issued at ${held.issued_at} and works until ${held.grace_ends_at}`,
+    {
+      reason: 'older_lease',
+      remedy: `${NOTHING_CHANGED} Of two leases in the same state, the one that was issued later is used, even if it ends earlier. Ask the issuer for a new lease.`,
+    },
   );
 }

@@ -204,7 +204,11 @@ describe('an imported lease', () => {
     [
       'an older lease',
       lease({ lease_id: 'lease-0', issued_at: formatTime(NOW - 1000) }),
-      { code: 'conflict', reason: 'older_lease' },
+      {
+        code: 'conflict',
+        reason: 'older_lease',
+        remedy: expect.stringContaining('issued later is used') as string,
+      },
     ],
     [
       'a lease that has ended',

@@ -76,7 +76,8 @@ export const verb = defineVerb({
           const why = license.refused[0]?.detail ?? 'it is better';
           out.line(`The lease in ${held.path} is used${isListed ? '' : `: ${why}`}.`);
         }
-        if (isRunning && isDevice) out.line(`The daemon renews it; ${describeNextAttempt(state)}.`);
+        const does = denied_since === undefined ? 'renews it' : 'asks again for renewal';
+        if (isRunning && isDevice) out.line(`The daemon ${does}; ${describeNextAttempt(state)}.`);
         else out.line(howToRenew(view, held));
         out.line();
         showClaims(out, held.claims);
