@@ -188,16 +188,8 @@ function schemasPage(schemas: Readonly<Record<string, JsonSchema>>): string {
 
 const linkToLocal = (name: string): string => `[${name}](#${name.toLowerCase()})`;
 
-/**
- * A schema without `properties`: the fields that it adds to another, a list for each alternative, or its
- * type.
- */
+/** A schema without `properties`: a list for each alternative, or its type. */
 function structureOf(schema: JsonSchema): string {
-  const [base, added] = schema.allOf ?? [];
-  if (base && added?.properties) {
-    const fields = fieldList(added, linkToLocal).join('\n');
-    return blocks(`The fields of ${typeOf(base, linkToLocal)}, and:`, fields);
-  }
   const variants = [...(schema.anyOf ?? []), ...(schema.oneOf ?? [])];
   const objects = variants.filter(({ properties }) => properties);
   if (objects.length === 0) return `Type: ${typeOf(schema, linkToLocal)}`;

@@ -83,11 +83,14 @@ export const Token = z
 
 export type Token = z.infer<typeof Token>;
 
-const NewToken = Token.extend({
-  token: z
-    .string()
-    .describe('Send it as `Authorization: Bearer …`. It is shown only in this response.'),
-}).openapi('NewToken');
+const NewToken = z
+  .strictObject({
+    ...Token.shape,
+    token: z
+      .string()
+      .describe('Send it as `Authorization: Bearer …`. It is shown only in this response.'),
+  })
+  .openapi('NewToken');
 
 export const createToken = defineRoute({
   method: 'post',

@@ -86,16 +86,19 @@ const DeployRequest = z
   })
   .openapi('DeployRequest');
 
-const Deployed = TaskReference.extend({
-  deployment_id: z.string(),
-  version: z.int(),
-  cluster: z.string(),
-  namespace: z.string(),
-  replaces: z
-    .string()
-    .nullable()
-    .describe('The deployment that is stopped first; null if none is.'),
-}).openapi('Deployed');
+const Deployed = z
+  .strictObject({
+    ...TaskReference.shape,
+    deployment_id: z.string(),
+    version: z.int(),
+    cluster: z.string(),
+    namespace: z.string(),
+    replaces: z
+      .string()
+      .nullable()
+      .describe('The deployment that is stopped first; null if none is.'),
+  })
+  .openapi('Deployed');
 
 const Rendered = z
   .strictObject({

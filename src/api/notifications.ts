@@ -92,12 +92,17 @@ export const listNotificationRules = defineRoute({
   },
 });
 
-const AddedRule = Rule.extend({
-  channel_fault: z
-    .string()
-    .nullable()
-    .describe('Why the channel of the rule cannot send, such as a missing secret; null if it can.'),
-}).openapi('AddedNotificationRule');
+const AddedRule = z
+  .strictObject({
+    ...Rule.shape,
+    channel_fault: z
+      .string()
+      .nullable()
+      .describe(
+        'Why the channel of the rule cannot send, such as a missing secret; null if it can.',
+      ),
+  })
+  .openapi('AddedNotificationRule');
 
 export const addNotificationRule = defineRoute({
   ...changing,
@@ -176,14 +181,17 @@ const Delivery = z
 
 export type Delivery = z.infer<typeof Delivery>;
 
-const Test = Delivery.extend({
-  refused_status: z
-    .int()
-    .nullable()
-    .describe(
-      'HTTP status with which the receiver refused the test; null if the test was sent, or if `error` states the cause.',
-    ),
-}).openapi('NotificationTest');
+const Test = z
+  .strictObject({
+    ...Delivery.shape,
+    refused_status: z
+      .int()
+      .nullable()
+      .describe(
+        'HTTP status with which the receiver refused the test; null if the test was sent, or if `error` states the cause.',
+      ),
+  })
+  .openapi('NotificationTest');
 
 export const testNotificationChannel = defineRoute({
   ...changing,

@@ -39,15 +39,18 @@ const PaperRequest = z
       'A version, the current one by default; values that replace those of the spec; and either a replay speed or `live`.',
   });
 
-const StartedPaper = TaskReference.extend({
-  other_sessions: z.int().describe('Number of other sessions of the bot that have not ended.'),
-  pace: z
-    .strictObject({ bar_seconds: z.number(), total_seconds: z.number() })
-    .nullable()
-    .describe(
-      'For a replay at a speed, the seconds between bars and the approximate total seconds.',
-    ),
-}).openapi('StartedPaper');
+const StartedPaper = z
+  .strictObject({
+    ...TaskReference.shape,
+    other_sessions: z.int().describe('Number of other sessions of the bot that have not ended.'),
+    pace: z
+      .strictObject({ bar_seconds: z.number(), total_seconds: z.number() })
+      .nullable()
+      .describe(
+        'For a replay at a speed, the seconds between bars and the approximate total seconds.',
+      ),
+  })
+  .openapi('StartedPaper');
 
 export type StartedPaper = z.infer<typeof StartedPaper>;
 

@@ -40,6 +40,30 @@ test.runIf(isAtLength)(
   },
 );
 
+interface Part {
+  readonly $ref?: string;
+  readonly additionalProperties?: unknown;
+}
+
+test('no schema of the OpenAPI document joins closed objects, which no value could match', async () => {
+  const server = await newTestApp();
+  const document = (await (await server.app.request('/openapi.json')).json()) as {
+    components: { schemas: Readonly<Record<string, Part>> };
+  };
+  await server.close();
+  const { schemas } = document.components;
+  const isClosed = (part: Part): boolean =>
+    (part.$ref ? schemas[part.$ref.split('/').at(-1)!]! : part).additionalProperties === false;
+  const faults: string[] = [];
+  // `JSON.stringify` visits every object of the document.
+  JSON.stringify(document, (_key, value: { readonly allOf?: readonly Part[] } | null) => {
+    const parts = value?.allOf ?? [];
+    if (parts.filter(isClosed).length > 1) faults.push(JSON.stringify(parts));
+    return value;
+  });
+  expect(faults).toEqual([]);
+});
+
 test('the OpenAPI document describes every part of a device proof', async () => {
   const server = await newTestApp();
   const document = (await (await server.app.request('/openapi.json')).json()) as {
