@@ -4,7 +4,7 @@ import { LOG_FILE } from '../../../backtest/log-lines.ts';
 import { ServiceError } from '../../../base/errors.ts';
 import type { Client } from '../../../client/client.ts';
 import { findStart, followAnswer, LAST_EVENTS, readEvents } from '../../bot-events.ts';
-import { BOT_ARGUMENT } from '../../bots.ts';
+import { BOT_ARGUMENT, findBot } from '../../bots.ts';
 import { parseCount } from '../../parse-count.ts';
 import { findTask } from '../../tasks.ts';
 import { defineServerVerb } from '../../server-verb.ts';
@@ -34,7 +34,6 @@ export const verb = defineServerVerb({
     const wanted = { kind: 'strategy.log', run_id };
     const first = afterSeq ?? (await findStart(server, context, bot_ref, wanted));
     if (run_id !== undefined && (await findLogKind(server, bot_ref, run_id)) === 'backtest') {
-      // Without --after-seq, `findStart` has checked that the task belongs to the bot.
       if (!follow && afterSeq === undefined) return backtestAnswer(server, context, run_id);
       throw new ServiceError('usage', `task ${run_id} is a backtest, so all lines are shown`, {
         remedy: 'Leave out --follow and --after-seq.',
@@ -54,13 +53,21 @@ export const verb = defineServerVerb({
   },
 });
 
-/** @throws ServiceError `not_found` if the task is unknown or keeps no log. */
+/** @throws ServiceError `not_found` if the bot has no such task, or the task keeps no log. */
 async function findLogKind(
   server: Client,
   bot_ref: string,
   task_id: string,
 ): Promise<'backtest' | 'session'> {
-  const { kind } = await findTask(server, task_id);
+  const [{ kind, bot_id }, { answer: bot }] = await Promise.all([
+    findTask(server, task_id),
+    findBot(server, bot_ref),
+  ]);
+  if (bot_id !== bot.id) {
+    throw new ServiceError('not_found', `task ${task_id} does not belong to bot ${bot_ref}`, {
+      remedy: `Find its tasks with \`service-local tasks list --bot ${bot_ref}\`.`,
+    });
+  }
   if (kind === 'backtest') return kind;
   if (kind === 'paper' || kind === 'production') return 'session';
   throw new ServiceError('not_found', `task ${task_id} is of kind ${kind}, which keeps no log`, {
