@@ -1,6 +1,7 @@
 import type { Context } from 'hono';
 import * as api from '../api/bot-state.ts';
 import { formatInstant } from '../api/http.ts';
+import { ServiceError } from '../base/errors.ts';
 import type { BotEvent } from '../events/event.ts';
 import { readEvents, type EventsRequest } from '../events/read-events.ts';
 import { stateAt, type Moment } from '../events/snapshot.ts';
@@ -17,12 +18,18 @@ export function addBotState(app: App, services: Services): void {
   /** @throws ServiceError as `readEvents`; `not_found` if `run_id` is not a task of the bot */
   const readBotEvents = async (bot_ref: string, wanted: EventsRequest) => {
     const bot_id = await getBotId(read, bot_ref);
-    const page = await readEvents(read, bot_id, wanted);
-    // A run that has events exists, so that only an empty page needs this query.
-    if (page.events.length === 0 && wanted.run_id !== undefined) {
+    const requireRun = async (): Promise<void> => {
+      if (wanted.run_id === undefined) return;
       const command = `service-local tasks list --bot ${bot_ref}`;
       await requireTaskOfBot(read, bot_ref, wanted.run_id, command);
-    }
+    };
+    const page = await readEvents(read, bot_id, wanted).catch(async (error: unknown) => {
+      // The events of an unknown run are reported as archived if the bot has archived events.
+      if (error instanceof ServiceError && error.code === 'archived') await requireRun();
+      throw error;
+    });
+    // A run that has events exists, so that only an empty page needs this query.
+    if (page.events.length === 0) await requireRun();
     return { bot_id, ...page };
   };
 

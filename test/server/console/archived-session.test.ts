@@ -62,6 +62,13 @@ test('the page of a bot shows a session whose first events are archived, and its
       'The trades of this session cannot be listed',
     );
   }
+  const statusOf = async (events: string, run_id: string): Promise<number> =>
+    (await visitor.open(`/bots/old-1/state/${events}?run_id=${run_id}`)).status;
+  for (const events of ['events', 'events/stream']) {
+    expect(await statusOf(events, task_id)).toBe(410);
+    expect(await statusOf(events, open!.task_id), 'a session of another bot').toBe(404);
+    expect(await statusOf(events, 'bogus')).toBe(404);
+  }
   expect(await show(visitor, '/console/bots/old-0')).toContain('Stop the session');
   Object.assign(tasks, { archiveDir: directory });
   const trades = await show(visitor, '/console/bots/old-0/trades');
