@@ -14,7 +14,7 @@ export interface ExecuteOptions {
   readonly onProgress?: ((done: number, total: number) => void) | undefined;
   /** Called once after the run. */
   readonly onIndicators?: ((indicators: readonly ReturnedIndicator[]) => void) | undefined;
-  /** Called once if the strategy fails or hangs after the first bar, with the run up to that bar. */
+  /** Called once if the strategy fails or hangs, with the run up to that bar. */
   readonly onFailure?: ((failed: FailedRun) => void) | undefined;
   /** Called once after a run in a separate thread. */
   readonly onTraces?: ((traces: StrategyTraces) => void) | undefined;
@@ -22,7 +22,7 @@ export interface ExecuteOptions {
 
 /** A run up to the bar at which its strategy failed. */
 export interface FailedRun {
-  /** Result of at least one step. */
+  /** Has no steps if the strategy failed when it was created. */
   readonly result: RunResult;
   readonly indicators: readonly ReturnedIndicator[];
 }
@@ -55,7 +55,9 @@ export async function execute(setup: EngineSetup, options: ExecuteOptions): Prom
       more = runStrategy(timeoutMs, slice);
     } catch (error) {
       const result = engine.result();
-      if (result.steps > 0) options.onFailure?.({ result, indicators: engine.indicators() });
+      // Indicators are incomplete if the strategy failed when it declared them.
+      const indicators = result.steps > 0 ? engine.indicators() : [];
+      options.onFailure?.({ result, indicators });
       throw explainStrategyError(error, {
         strategy: setup.strategy.name,
         done: engine.done,

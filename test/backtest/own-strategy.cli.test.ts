@@ -210,11 +210,14 @@ test('a backtest writes the lines that a strategy logs to a file, and prints the
   });
   const out = join(file, '../out');
   const path = join(out, 'log.txt');
-  const failing = bot({ onBar: "log('before'); throw new Error('end');" });
+  const end = "log('before'); throw new Error('end');";
+  const failing = [bot({ onBar: end }), bot({ create: end })];
   for (const options of isAtLength ? [[], ['--sealed']] : [[]]) {
-    const failed = await inProcess(['backtest', failing, ...options]);
-    expect(failed.code).toBe(1);
-    expect(failed.stderr).toContain('log: 2010-01-04T00:00:00Z before');
+    for (const failed of failing) {
+      const { code, stderr } = await inProcess(['backtest', failed, ...options]);
+      expect(code).toBe(1);
+      expect(stderr).toContain('log: 2010-01-04T00:00:00Z before');
+    }
     const { code, stdout } = await inProcess(['backtest', file, `--out=${out}`, ...options]);
     expect(code).toBe(0);
     expect(stdout).toContain(`log: ${path}`);

@@ -190,6 +190,7 @@ export const verb = defineVerb({
           context.message(`log: ${logLine(line)}`);
         throw error;
       }
+      if (failed.run.result.steps === 0) throw error;
       const { stepFailureAnswer } = await import('../step-through.ts');
       return stepFailureAnswer(context, job, failed.run, error);
     } finally {
