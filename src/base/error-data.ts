@@ -8,18 +8,14 @@ export interface ErrorData extends Pick<ServiceError, 'code' | 'message'> {
   readonly problems?: readonly Problem[];
 }
 
-/**
- * Converts anything thrown into data. For an unexpected error, `bug` carries its stack as text, since
- * its other properties may not be cloneable.
- */
+/** Converts anything thrown into data. An unexpected error is also returned as `bug`. */
 export function toErrorData(error: unknown): {
   readonly error: ErrorData;
   readonly bug?: Error;
 } {
   if (!(error instanceof ServiceError)) {
     const message = 'unexpected error; see the log';
-    const bug = Object.assign(new Error(String(error)), { stack: inspect(error) });
-    return { error: { code: 'failure', message }, bug };
+    return { error: { code: 'failure', message }, bug: toPlainError(error) };
   }
   const { code, message, reason, remedy, problems } = error;
   return {
@@ -31,6 +27,11 @@ export function toErrorData(error: unknown): {
       ...(problems.length > 0 && { problems }),
     },
   };
+}
+
+/** Converts anything thrown into a cloneable error, whose stack describes the causes, too. */
+export function toPlainError(error: unknown): Error {
+  return Object.assign(new Error(String(error)), { stack: inspect(error) });
 }
 
 export function fromErrorData({ code, message, ...options }: ErrorData): ServiceError {

@@ -13,7 +13,7 @@ const FILE = new URL(`./backtest-worker${import.meta.url.slice(-3)}`, import.met
  */
 export async function runBacktestThread(
   work: BacktestWork,
-  { onProgress, count, onFailedFiles }: BacktestPorts,
+  { onProgress, count, onFailedFiles, onLostFiles }: BacktestPorts,
   signal: AbortSignal,
 ): Promise<BacktestDone> {
   signal.throwIfAborted();
@@ -25,6 +25,7 @@ export async function runBacktestThread(
     if ('progress' in message) onProgress(message.progress);
     else if ('trial' in message) count(message.trial).then((counts) => send({ counts }), reject);
     else if ('failedFiles' in message) onFailedFiles(message.failedFiles);
+    else if ('lostFiles' in message) onLostFiles(message.lostFiles);
     else if ('done' in message) resolve(message.done);
     else reject(new TaskFailure(message.error, message.bug));
   });

@@ -51,6 +51,8 @@ export interface BacktestPorts {
   readonly count: (trial: TaskTrial) => Promise<TrialCounts>;
   /** Called before an error of the strategy is thrown, with the names of the files to keep. */
   readonly onFailedFiles: (names: readonly string[]) => void;
+  /** Called instead of `onFailedFiles` if these files cannot be written. */
+  readonly onLostFiles: (cause: unknown) => void;
 }
 
 const PROGRESS_EVERY_MS = 200;
@@ -61,7 +63,7 @@ const PROGRESS_EVERY_MS = 200;
  */
 export async function doBacktest(
   work: BacktestWork,
-  { onProgress, count, onFailedFiles }: BacktestPorts,
+  { onProgress, count, onFailedFiles, onLostFiles }: BacktestPorts,
   signal: AbortSignal,
 ): Promise<BacktestDone> {
   const { runId, document, files, customCode, changes, locked, timeoutMs } = work;
@@ -94,7 +96,9 @@ export async function doBacktest(
         onFailure: (found) => (failed = found),
       },
     ).catch(async (error: unknown) => {
-      if (failed !== undefined) onFailedFiles(await fileLog(work.directory, failed.result));
+      if (failed !== undefined) {
+        await fileLog(work.directory, failed.result).then(onFailedFiles, onLostFiles);
+      }
       throw error;
     });
     return { ...(await fileRun(work.directory, job, outcome)), notes: prepared.notes };

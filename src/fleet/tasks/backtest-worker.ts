@@ -3,7 +3,7 @@ import { doBacktest, type BacktestDone, type BacktestWork } from './backtest-wor
 import type { Progress } from './lifecycle.ts';
 import type { ErrorData } from '../../base/error-data.ts';
 import type { TaskTrial, TrialCounts } from './trial-entries.ts';
-import { toErrorData } from '../../base/error-data.ts';
+import { toErrorData, toPlainError } from '../../base/error-data.ts';
 
 /** Message from the thread of a backtest; after the last one, the thread waits for other work. */
 export type WorkerMessage =
@@ -11,6 +11,7 @@ export type WorkerMessage =
   /** Answered with `TrialCounts`. */
   | { readonly trial: TaskTrial }
   | { readonly failedFiles: readonly string[] }
+  | { readonly lostFiles: Error }
   | { readonly done: BacktestDone }
   | { readonly error: ErrorData; readonly bug?: unknown };
 
@@ -37,8 +38,10 @@ async function work(asked: BacktestWork): Promise<void> {
   };
   const onProgress = (progress: Progress): void => send({ progress });
   const onFailedFiles = (failedFiles: readonly string[]): void => send({ failedFiles });
+  const onLostFiles = (cause: unknown): void => send({ lostFiles: toPlainError(cause) });
+  const ports = { onProgress, count, onFailedFiles, onLostFiles };
   try {
-    const done = await doBacktest(asked, { onProgress, count, onFailedFiles }, stop.signal);
+    const done = await doBacktest(asked, ports, stop.signal);
     send({ done });
   } catch (error) {
     send(toErrorData(error));

@@ -243,19 +243,25 @@ export class TaskAttempts {
     const asked = { ...work, changes, locked, opensHoldout: open_holdout, unsaved: bundle_hash };
     let failedFiles: readonly string[] = [];
     const onFailedFiles = (names: readonly string[]) => void (failedFiles = names);
-    const ports = { onProgress, count, onFailedFiles };
+    const onLostFiles = (cause: unknown): void =>
+      this.#options.log.error({
+        err: cause,
+        msg: `the log of the strategy of the failed task ${claim.task_id} cannot be stored`,
+      });
+    const ports = { onProgress, count, onFailedFiles, onLostFiles };
     try {
       const done = await runBacktestThread(asked, ports, signal);
       return { ...toTaskDone(done), sharpe: done.summary.risk.sharpe };
     } catch (error) {
       const persist = <T>(access: () => Promise<T>) => this.#persist(access);
       const { directory } = work;
-      const isStored = await storeFiles(storage, claim, failedFiles, {
-        directory,
-        persist,
-        signal,
-      });
-      if (isStored) onKept(failedFiles);
+      try {
+        const options = { directory, persist, signal };
+        if (await storeFiles(storage, claim, failedFiles, options)) onKept(failedFiles);
+      } catch (cause) {
+        if (signal.aborted || isStorageFault(cause)) throw cause;
+        onLostFiles(cause);
+      }
       throw error;
     }
   }

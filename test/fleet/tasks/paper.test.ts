@@ -101,6 +101,7 @@ async function backtestOf(document: ReturnType<typeof tradingDocument>): Promise
       earlier: { count: 0, sharpe_count: 0, sharpe_mean: null, sharpe_variance: null },
     }),
     onFailedFiles() {},
+    onLostFiles() {},
   };
   const { summary } = await doBacktest(work, ports, new AbortController().signal);
   // Only backtests count as trials.

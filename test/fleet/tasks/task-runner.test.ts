@@ -3,7 +3,7 @@ import type { Summary } from '../../../src/backtest/summary.ts';
 import { unpackTrials } from '../../../src/backtest/ledger/packed-trials.ts';
 import { readTrials } from '../../../src/fleet/tasks/trial-entries.ts';
 import { createHash } from 'node:crypto';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
@@ -19,6 +19,7 @@ import { ServiceError } from '../../../src/base/errors.ts';
 import { createLog } from '../../../src/base/log.ts';
 import { openStorage, type Storage } from '../../../src/storage/storage.ts';
 import { OutcomeUnknown, storageUnavailable } from '../../../src/storage/storage-errors.ts';
+import { doBacktest } from '../../../src/fleet/tasks/backtest-work.ts';
 import type { Claim } from '../../../src/fleet/tasks/claim.ts';
 import { listFiles, readFile } from '../../../src/fleet/tasks/task-files.ts';
 import {
@@ -149,6 +150,33 @@ function ownDocument(): Record<string, unknown> {
   const strategy = { module: './own.ts' };
   return { ...document, spec: { ...(document['spec'] as object), strategy } };
 }
+
+it('a backtest reports the error of its strategy even if its log cannot be written', async () => {
+  const file = join(catalogueDir, 'no-directory');
+  await writeFile(file, '');
+  const work = {
+    runId: 'backtest',
+    document: exampleDocument('sma', 10),
+    changes: {},
+    catalogueDir,
+    // No time limit of a strategy can be 0, so that its run fails.
+    timeoutMs: 0,
+    directory: join(file, 'files'),
+  };
+  const lost: unknown[] = [];
+  const ports = {
+    onProgress() {},
+    count: async () => ({
+      earlier: { count: 0, sharpe_count: 0, sharpe_mean: null, sharpe_variance: null },
+    }),
+    onFailedFiles: () => expect.unreachable(),
+    onLostFiles: (cause: unknown) => void lost.push(cause),
+  };
+  const { signal } = new AbortController();
+  const failing = doBacktest(work, ports, signal);
+  await expect(failing).rejects.toThrow('options.timeout');
+  expect(lost).toMatchObject([{ code: 'ENOTDIR' }]);
+});
 
 describe.each(DATABASES)('tasks on %s', (kind) => {
   useDatabase(kind);
@@ -352,6 +380,47 @@ describe('tasks', () => {
       reason: 'no_result',
     });
   });
+
+  it.runIf(isAtLength)(
+    'a backtest whose strategy fails reports that, with the lines logged before, even if they cannot be stored',
+    async () => {
+      service = { ...service, customCode: { memoryMb: 256, timeoutMs: 5000 } };
+      const { storage } = service;
+      const files = { 'own.ts': strategyThat('', '', "log('made'); throw new Error('end');") };
+      await createBot(service, 'operator', { document: ownDocument(), files });
+      const failed = async (): Promise<Task> => {
+        const { task_id } = await startBacktest(service, 'operator', 'own', {});
+        for (const runner of runners) runner.wake();
+        return ended(task_id);
+      };
+      const first = run();
+      const stored = await failed();
+      const logged = await text(await readFile(storage.read, stored.task_id, 'log.txt'));
+      expect(logged).toBe('2000-01-01T00:00:00Z made\n');
+      expect(log).toEqual([]);
+      await first.stop();
+
+      const write: Storage['write'] = (work, ...options) =>
+        storage.write(
+          (tx) => {
+            const insert = tx.insertInto.bind(tx);
+            vi.spyOn(tx, 'insertInto').mockImplementation((table) => {
+              if (table === 'task_files') throw new Error('file not readable');
+              return insert(table);
+            });
+            return work(tx);
+          },
+          ...options,
+        );
+      run({ ...service, storage: { ...storage, write } });
+      const lost = await failed();
+      expect(lost).toMatchObject({ status: 'failed', attempts: 1, error: stored.error });
+      expect(await listFiles(storage.read, lost.task_id)).toEqual([]);
+      expect(log.join('\n')).toMatch(
+        `the log of the strategy of the failed task ${lost.task_id} cannot be stored\nError: file not readable`,
+      );
+    },
+  );
 
   it('queued and running tasks can be canceled', async () => {
     const waiting = await start();
