@@ -28,12 +28,13 @@ export interface SearchEstimate {
 }
 
 /**
- * Runs evenly distributed trials of a search on one thread for up to three seconds, and extrapolates from
- * the second half of them, since the first ones also compile code and compute shared indicators. Pruning is
- * left out of the estimate, so a pruned search takes less.
+ * Runs evenly distributed trials of a search on one thread for about three seconds, and extrapolates from
+ * the second half of them, since the first ones also start the thread, compile code and compute shared
+ * indicators. A few trials run several times, so that their second half does not. Pruning is left out of
+ * the estimate, so a pruned search takes less.
  *
  * @param runner with one thread
- * @param pilot maximum number of trials to run
+ * @param pilot maximum number of different trials to run
  */
 export async function estimateSearch(
   search: Search,
@@ -48,12 +49,17 @@ export async function estimateSearch(
   const ended: TrialResult[] = [];
   const rounds: { readonly trials: number; readonly ms: number }[] = [];
   const startedAt = performance.now();
-  for (let from = 0; from < chosen.length; from += ROUND) {
+  for (let runs = 0; runs < Math.max(chosen.length, LEAST_RUNS);) {
     const roundAt = performance.now();
     if (roundAt - startedAt > LONGEST_MS) break;
-    const indices = chosen.subarray(from, from + ROUND);
+    const from = runs % chosen.length;
+    // The first trial is a round of its own, because it starts the thread.
+    const indices = chosen.subarray(from, from + (runs === 0 ? 1 : ROUND));
     const batch = { indices, setups: [setup], trial: (index: number) => trials.trial(index) };
-    await runner.run(batch, (result) => ended.push(result));
+    await runner.run(batch, (result) => {
+      if (ended.length < chosen.length) ended.push(result);
+    });
+    runs += indices.length;
     rounds.push({ trials: indices.length, ms: performance.now() - roundAt });
   }
   const count = ended.length;
@@ -86,6 +92,8 @@ export async function estimateSearch(
 
 /** Trials of which some run between two looks at the clock. */
 const ROUND = 8;
+/** Runs after which code is compiled, if the pilot has fewer trials. */
+const LEAST_RUNS = 64;
 /** Time after which the pilot ends. */
 const LONGEST_MS = 3000;
 

@@ -1,7 +1,8 @@
 import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
+import { TrialPool } from '../../../src/backtest/search/trial-pool.ts';
 import { showEstimate } from '../../../src/cli/show-estimate.ts';
 import { inProcess } from '../../cli/in-process.ts';
 import { isAtLength } from '../../length.ts';
@@ -35,6 +36,30 @@ test('plan sweep counts trials and shards, extrapolates from its pilot, and reco
   });
   expect(existsSync(join(home, 'trials.ndjson'))).toBe(false);
   rmSync(home, { recursive: true });
+});
+
+test('plan sweep estimates few trials without the start of their thread', async () => {
+  let ms = 0;
+  const now = vi.spyOn(performance, 'now').mockImplementation(() => ms);
+  const run = vi.spyOn(TrialPool.prototype, 'run');
+  run.mockImplementationOnce(async (batch, onResult) => {
+    ms += 700;
+    return run.getMockImplementation()!(batch, onResult);
+  });
+  run.mockImplementation(async ({ indices, trial }, onResult) => {
+    for (const index of indices) onResult({ ...trial(index), error: 'not run' });
+    ms += 10 * indices.length;
+  });
+  try {
+    const words = ['plan', 'sweep', SMA, '-p', 'fast=5,10', '-p', 'slow=50,100', '--json'];
+    expect(JSON.parse((await inProcess(words)).stdout)).toMatchObject({
+      pilot: { trials: 4, failed: 4 },
+      seconds_per_trial: expect.closeTo(0.01, 9) as number,
+    });
+  } finally {
+    now.mockRestore();
+    run.mockRestore();
+  }
 });
 
 test.runIf(isAtLength)(

@@ -23,7 +23,8 @@ export const verb = defineVerb({
     memory: MEMORY_OPTION,
     pilot: {
       value: 'n',
-      description: 'maximum number of trials to run; the pilot also ends after three seconds',
+      description:
+        'maximum number of different trials to run; the pilot also ends after three seconds',
       default: 2000,
       parse: parseCountIn(1, 10_000),
     },
