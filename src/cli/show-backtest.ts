@@ -100,7 +100,7 @@ export function showSweep(out: Output, document: SweepDocument, top: number): vo
   } else {
     out.line(
       `Deflated Sharpe ratio of the best trial: ${formatPercent(deflated.probability)}, the probability that its Sharpe ` +
-        `ratio exceeds what luck alone gives in ${deflated.trials} trials. Without skill, the best of them would have a Sharpe ratio of ` +
+        `ratio exceeds what luck alone gives in ${formatCountOf(deflated.trials, 'trial')}. Without skill, the best of them would have a Sharpe ratio of ` +
         `about ${formatRatio(deflated.expected_max_sharpe)}.`,
     );
   }

@@ -8,7 +8,7 @@ import {
 } from '../backtest/robustness/robustness-figures.ts';
 import { ServiceError } from '../base/errors.ts';
 import { formatFigure } from '../base/format-figure.ts';
-import { NO_VALUE } from '../base/format.ts';
+import { formatCountOf, NO_VALUE } from '../base/format.ts';
 import { RUN_FIGURES, SWEEP_FIGURES } from '../base/run-figures.ts';
 import type { Output } from './output.ts';
 import { formatWindow } from './show-backtest.ts';
@@ -18,7 +18,9 @@ export function showRobustness(out: Output, document: RobustnessDocument): void 
   const params = Object.entries(chosen.params).map(([name, value]) => `${name}=${value}`);
   out.line(`${out.style.bold(bot.name)}  ${formatWindow(window)}`);
   out.line(
-    trials.total > 1 ? `best of ${trials.total} trials: ${params.join(' ')}` : params.join(' '),
+    trials.total > 1
+      ? `best of ${formatCountOf(trials.total, 'trial')}: ${params.join(' ')}`
+      : params.join(' '),
   );
   out.line();
   out.table(

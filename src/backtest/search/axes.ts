@@ -1,5 +1,6 @@
 import { closest } from '../../base/closest.ts';
 import { ServiceError } from '../../base/errors.ts';
+import { formatCount } from '../../base/format.ts';
 import { paramFromText, resolveParams, type Param } from '../../engine/params.ts';
 import type { Strategy } from '../../engine/strategy.ts';
 
@@ -76,7 +77,8 @@ export function parseAxisValues(name: string, given: string): AxisText {
   if (step === undefined) return { name, range: { from, to, scale: isLog ? 'log' : 'linear' } };
   // The tolerance includes the last value if rounding errors of the steps exceed it slightly.
   const count = Math.floor((to - from) / step + 1e-9) + 1;
-  if (count > MAX_TRIALS) return reject(`${count} values; at most ${MAX_TRIALS} are allowed`);
+  if (count > MAX_TRIALS)
+    return reject(`${formatCount(count)} values; at most ${formatCount(MAX_TRIALS)} are allowed`);
   const valueAt = (i: number): string => String(Number((from + i * step).toPrecision(12)));
   return { name, texts: Array.from({ length: count }, (_, i) => valueAt(i)) };
 }

@@ -1,4 +1,5 @@
 import { ServiceError } from '../../base/errors.ts';
+import { formatCount } from '../../base/format.ts';
 import type { Params, ParamValues } from '../../engine/params.ts';
 import type { Strategy } from '../../engine/strategy.ts';
 import { faultOf, MAX_TRIALS, type Axis, type ListAxis, type ParamValue } from './axes.ts';
@@ -97,9 +98,13 @@ export function gridOf(strategy: Strategy, base: ParamValues<Params>, axes: read
   });
   const total = sizeOf(lists);
   if (total > MAX_TRIALS) {
-    throw new ServiceError('usage', `${total} combinations; at most ${MAX_TRIALS} are allowed`, {
-      remedy: 'Take larger steps, or sweep fewer parameters at once.',
-    });
+    throw new ServiceError(
+      'usage',
+      `${formatCount(total)} combinations; at most ${formatCount(MAX_TRIALS)} are allowed`,
+      {
+        remedy: 'Take larger steps, or sweep fewer parameters at once.',
+      },
+    );
   }
   const grid = new Grid(base, lists, strategy);
   if (grid.count === 0) {

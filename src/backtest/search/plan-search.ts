@@ -1,4 +1,5 @@
 import { ServiceError } from '../../base/errors.ts';
+import { formatCount } from '../../base/format.ts';
 import { packageVersion } from '../../base/package-version.ts';
 import { mergeTimes } from '../../engine/steps.ts';
 import type { BacktestJob } from '../job.ts';
@@ -59,8 +60,8 @@ export function planSearch(
   if (goal.objectives.length > 2 && trials.capacity > MAX_COMPARED) {
     throw new ServiceError(
       'usage',
-      `${trials.capacity} trials are too many for a search with more than two objectives`,
-      { remedy: `Use at most two objectives, or run at most ${MAX_COMPARED} trials.` },
+      `${formatCount(trials.capacity)} trials are too many for a search with more than two objectives`,
+      { remedy: `Use at most two objectives, or run at most ${formatCount(MAX_COMPARED)} trials.` },
     );
   }
   const setup = setupOf(job, timeoutMs);
@@ -116,9 +117,13 @@ export function trialsOf({
   if (method.kind === 'grid') return gridOf(job.strategy, job.params, axes);
   const most = MAX_SAMPLED[method.kind];
   if (method.trials > most) {
-    throw new ServiceError('usage', `${method.trials} trials; at most ${most} are allowed`, {
-      remedy: `Run at most ${most} trials of a ${method.kind} search.`,
-    });
+    throw new ServiceError(
+      'usage',
+      `${formatCount(method.trials)} trials; at most ${formatCount(most)} are allowed`,
+      {
+        remedy: `Run at most ${formatCount(most)} trials of a ${method.kind} search.`,
+      },
+    );
   }
   return new SampledTrials(job.strategy, job.params, axes, { ...method, goal, prune });
 }

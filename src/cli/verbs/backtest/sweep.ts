@@ -1,5 +1,6 @@
 import { resolve } from 'node:path';
 import { ServiceError } from '../../../base/errors.ts';
+import { formatCount } from '../../../base/format.ts';
 import { DATA_OPTIONS, HOLDOUT_OPTION } from '../../data-options.ts';
 import { DEFAULT_COLUMN_MB, MEMORY_OPTION } from '../../memory-option.ts';
 import { PRUNE_OPTION, SEARCH_OPTIONS, searchRequestOf } from '../../search-options.ts';
@@ -97,7 +98,7 @@ export const verb = defineVerb({
       if (!signal.aborted) throw error;
       failure = new ServiceError(
         'interrupted',
-        `${results.done} of ${trials.capacity} trials are done and saved`,
+        `${formatCount(results.done)} of ${formatCount(trials.capacity)} trials are done and saved`,
         { remedy: 'Run the same command again to resume.' },
       );
     } finally {

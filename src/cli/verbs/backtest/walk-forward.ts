@@ -2,6 +2,7 @@ import { resolve } from 'node:path';
 import { parseWalkForwardAssertion } from '../../../backtest/windows/walk-forward-gates.ts';
 import { parseSpan } from '../../../base/calendar-span.ts';
 import { ServiceError } from '../../../base/errors.ts';
+import { formatCount } from '../../../base/format.ts';
 import { DATA_OPTIONS, HOLDOUT_OPTION } from '../../data-options.ts';
 import { gateFailure } from '../../gate-failure.ts';
 import { MEMORY_OPTION, DEFAULT_COLUMN_MB } from '../../memory-option.ts';
@@ -124,7 +125,9 @@ export const verb = defineVerb({
       if (!signal.aborted) throw error;
       const { done, total } = trials;
       const saved =
-        total === 0 ? 'no trial was run' : `${done} of ${total} trials are done and saved`;
+        total === 0
+          ? 'no trial was run'
+          : `${formatCount(done)} of ${formatCount(total)} trials are done and saved`;
       throw new ServiceError('interrupted', saved, {
         remedy: 'Run the same command again to resume.',
         cause: error,
