@@ -199,8 +199,7 @@ function restore(
     yield* ports.inputs;
     if (state.status === 'halted' || state.status === 'failed') yield { kind: 'control.halted' };
   };
-  // A built-in strategy always returns. Custom code can place so many orders that its step, which is
-  // repeated here, takes hours.
+  // Built-in strategies always return, while the orders of custom code can take hours to repeat.
   const terms = { timeoutMs: codeOf(files) === undefined ? Infinity : timeoutMs, opening };
   return restoreSession(run, terms, inputs(), state);
 }
