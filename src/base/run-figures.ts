@@ -385,12 +385,3 @@ export const RUN_FIGURES = {
 } as const satisfies Readonly<Record<string, RunFigure>>;
 
 export type FigureName = keyof typeof RUN_FIGURES;
-
-/** The figures by which the trials of a sweep are compared. */
-export const SWEEP_FIGURES = [
-  'sharpe',
-  'total_return',
-  'max_drawdown',
-  'trades',
-  'end_equity',
-] as const satisfies readonly FigureName[];

@@ -6,10 +6,11 @@ import {
   type RobustnessFigureName,
   type Variant,
 } from '../backtest/robustness/robustness-figures.ts';
+import { SWEEP_FIGURES } from '../backtest/search/trial-figures.ts';
 import { ServiceError } from '../base/errors.ts';
 import { formatFigure } from '../base/format-figure.ts';
 import { formatCountOf, NO_VALUE } from '../base/format.ts';
-import { RUN_FIGURES, SWEEP_FIGURES } from '../base/run-figures.ts';
+import { RUN_FIGURES } from '../base/run-figures.ts';
 import type { Output } from './output.ts';
 import { formatWindow } from './show-backtest.ts';
 

@@ -7,7 +7,7 @@ import {
 } from '../../base/format.ts';
 import { formatFigure } from '../../base/format-figure.ts';
 import { html, type Html, nothing } from '../../base/html.ts';
-import { RUN_FIGURES, SWEEP_FIGURES } from '../../base/run-figures.ts';
+import { RUN_FIGURES } from '../../base/run-figures.ts';
 import type { Histogram, RobustnessDocument } from '../robustness/robustness-document.ts';
 import {
   formatRobustness,
@@ -16,6 +16,7 @@ import {
   type RobustnessFigureName,
   type Variant,
 } from '../robustness/robustness-figures.ts';
+import { SWEEP_FIGURES } from '../search/trial-figures.ts';
 import { switchTheme } from './client/switch-theme.ts';
 import { renderPage, THEME_BUTTON } from './render-report.ts';
 import { type Bar, type Mark, svgChart, valueAxis } from './svg-chart.ts';

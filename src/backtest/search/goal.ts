@@ -1,9 +1,9 @@
 import { closest } from '../../base/closest.ts';
 import { ServiceError } from '../../base/errors.ts';
 import type { RunFigure } from '../../base/run-figure.ts';
-import { RUN_FIGURES, SWEEP_FIGURES } from '../../base/run-figures.ts';
+import { RUN_FIGURES } from '../../base/run-figures.ts';
 import { parseAssertionOn, type Assertion, type Range } from '../assertion.ts';
-import { TRIAL_FIGURES, type TrialFigureName } from './trial-figures.ts';
+import { SWEEP_FIGURES, TRIAL_FIGURES, type TrialFigureName } from './trial-figures.ts';
 
 export interface Objective {
   readonly figure: TrialFigureName;

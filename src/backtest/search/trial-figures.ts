@@ -27,6 +27,15 @@ type ValueAt<Path> = Path extends `${infer Block extends keyof QuickStatistics}.
 
 export type TrialFigureName = (typeof TRIAL_FIGURES)[number];
 
+/** The figures by which the trials of a sweep are compared. */
+export const SWEEP_FIGURES = [
+  'sharpe',
+  'total_return',
+  'max_drawdown',
+  'trades',
+  'end_equity',
+] as const satisfies readonly TrialFigureName[];
+
 /** Figures of a trial, as in a summary: shares, not percentages, and money in the account currency. An undefined figure is `null`. */
 export type TrialMetrics = {
   readonly [N in TrialFigureName]: ValueAt<(typeof RUN_FIGURES)[N]['path']>;
