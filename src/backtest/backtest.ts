@@ -139,12 +139,14 @@ export function coveredWindow(
 }
 
 function ordersOf({ orders }: RunResult): Summary['orders'] {
-  const { rejected, denied, ...counts } = orders;
+  const { rejected, denied, limited: _, ...counts } = orders;
+  const reasons = refusalsOf(orders);
   return {
     ...counts,
     rejected: sum(Object.values(rejected)),
     denied: sum(Object.values(denied)),
-    reasons: refusalsOf(orders),
+    refused: sum(Object.values(reasons)),
+    reasons,
   };
 }
 

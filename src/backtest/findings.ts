@@ -281,11 +281,16 @@ export function shortWindow(days: number): Finding | undefined {
   };
 }
 
-/** Counts rejected and denied orders by reason; some reasons occur in both. */
-export function refusalsOf({ rejected, denied }: OrderCounts): Record<string, number> {
-  const counts: Record<string, number> = { ...rejected };
-  for (const [reason, count] of Object.entries(denied)) {
-    counts[reason] = (counts[reason] ?? 0) + count;
+/**
+ * Counts orders that were rejected, denied or canceled by a limit, by reason. The same reason can occur
+ * in each of them.
+ */
+export function refusalsOf({ rejected, denied, limited }: OrderCounts): Record<string, number> {
+  const counts: Record<string, number> = {};
+  for (const part of [rejected, denied, limited]) {
+    for (const [reason, count] of Object.entries(part)) {
+      counts[reason] = (counts[reason] ?? 0) + count;
+    }
   }
   return counts;
 }
@@ -301,15 +306,16 @@ const refusedOrders: Check = ({ run }) => {
   const causes = Object.entries(refusalsOf(run.orders)).sort(([, a], [, b]) => b - a);
   const [first] = causes;
   if (first === undefined) return undefined;
-  const { rejected, denied, submitted } = run.orders;
+  const { rejected, denied, limited, submitted } = run.orders;
   return {
     code: 'refused_orders',
     severity: 'warning',
-    issue: `${formatCountOf(total(rejected) + total(denied), 'order')} refused, so the run differs from what the strategy intended.`,
+    issue: `${formatCountOf(total(refusalsOf(run.orders)), 'order')} refused, so the run differs from what the strategy intended.`,
     evidence: {
       submitted,
       rejected: total(rejected),
       denied: total(denied),
+      canceled_by_limit: total(limited),
       causes: causes.map(([cause, count]) => `${cause} ${count}`).join(', '),
     },
     remedy: refusalRemedy(first[0]),

@@ -49,6 +49,12 @@ export interface Summary {
     readonly working: number;
     readonly rejected: number;
     readonly denied: number;
+    /**
+     * Rejected, denied, or canceled by a limit after they had been accepted. Absent in summaries of
+     * earlier versions.
+     */
+    readonly refused?: number;
+    /** Number of refused orders by reason. */
     readonly reasons: Readonly<Record<string, number>>;
   };
   readonly ambiguity: { readonly bars: number };

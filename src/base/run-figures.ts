@@ -336,7 +336,8 @@ export const RUN_FIGURES = {
     path: 'orders.canceled',
     label: 'Canceled orders',
     unit: 'count',
-    formula: 'by the strategy, a paired order or the fill rules; also targets that need no trade',
+    formula:
+      'by the strategy, a paired order, a risk limit or the fill rules; also targets that need no trade',
   },
   expired_orders: {
     path: 'orders.expired',
@@ -364,7 +365,15 @@ export const RUN_FIGURES = {
     unit: 'count',
     better: 'lower',
     range: AT_LEAST_ZERO,
-    formula: 'by a risk limit, before submission',
+    formula: 'by a risk limit, before submission or at their first fill',
+  },
+  refused_orders: {
+    path: 'orders.refused',
+    label: 'Refused orders',
+    unit: 'count',
+    better: 'lower',
+    range: AT_LEAST_ZERO,
+    formula: 'rejected, denied, or canceled by a risk limit such as the price collar',
   },
   ambiguous_bars: {
     path: 'ambiguity.bars',

@@ -49,12 +49,11 @@ export function showSummary(out: Output, summary: Summary): void {
   }
   out.line();
   out.line(out.style.dim(formatConventions(summary.conventions)));
-  const refused = orders.rejected + orders.denied;
-  if (refused > 0) {
-    const reasons = Object.entries(orders.reasons).map(([reason, count]) => `${reason} ${count}`);
-    out.line(
-      `${refused} of ${orders.submitted + orders.denied} orders refused: ${reasons.join(', ')}`,
-    );
+  const reasons = Object.entries(orders.reasons);
+  if (reasons.length > 0) {
+    const refused = reasons.reduce((total, [, count]) => total + count, 0);
+    const list = reasons.map(([reason, count]) => `${reason} ${count}`).join(', ');
+    out.line(`${refused} of ${orders.submitted + orders.denied} orders refused: ${list}`);
   }
   if (summary.profile !== undefined) showProfile(out, summary.profile);
   showFindings(out, summary.findings);

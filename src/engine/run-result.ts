@@ -14,8 +14,13 @@ export interface OrderCounts {
   readonly working: number;
   /** Rejected at the fill or by the venue, by reason: `insufficient_funds`, `post_only_would_cross`, … */
   readonly rejected: Readonly<Record<string, number>>;
-  /** Denied before submission, by reason. */
+  /** Denied before submission or at the first fill, by reason. */
   readonly denied: Readonly<Record<string, number>>;
+  /**
+   * Ended by a limit or threshold after they had been accepted, by reason: `price_collar_bps`, … They
+   * also count as canceled, or as expired if a venue reports them so.
+   */
+  readonly limited: Readonly<Record<string, number>>;
 }
 
 /** Targets that were filled with less because their weight exceeds the leverage of the account. */

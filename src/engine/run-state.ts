@@ -89,6 +89,7 @@ export class RunState {
     expired: 0,
     rejected: {} as Record<string, number>,
     denied: {} as Record<string, number>,
+    limited: {} as Record<string, number>,
   };
   stepsInMarket = 0;
   /** Result of `readAhead`, because V8 omits reads without one. */
@@ -340,7 +341,7 @@ export class RunState {
     const { portfolio, curve } = this;
     const { recorded: steps } = curve;
     const lastTime = this.times[steps - 1] ?? Number.NaN;
-    const { rejected, denied, ...counts } = this.orders;
+    const { rejected, denied, limited, ...counts } = this.orders;
     let trades: readonly Trade[] | undefined;
     return {
       steps,
@@ -358,7 +359,7 @@ export class RunState {
         return portfolio.closedOutcomes();
       },
       openTrades: portfolio.openTrades(lastTime, steps - 1),
-      orders: { ...counts, working: this.working.length, rejected, denied },
+      orders: { ...counts, working: this.working.length, rejected, denied, limited },
       fees: portfolio.fees,
       otherFees: portfolio.otherFees,
       slippage: portfolio.slippage,

@@ -50,6 +50,7 @@ function found({ equity = EQUITY, run: changes, ...rest }: Overrides = {}): Find
       working: 0,
       rejected: {},
       denied: {},
+      limited: {},
     },
     ambiguousBars: 0,
     marginCalls: 0,
@@ -78,6 +79,7 @@ const ORDERS = {
   working: 0,
   rejected: {},
   denied: {},
+  limited: {},
 };
 
 describe('findings', () => {

@@ -35,6 +35,7 @@ function figuresOf(of = goldenRun()): GateFigures {
       working: 0,
       rejected: 3,
       denied: 1,
+      refused: 4,
       reasons: {},
     },
     ambiguity: { bars: 2 },

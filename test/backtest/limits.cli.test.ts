@@ -2,7 +2,7 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Summary } from '../../src/backtest/summary.ts';
 import type { OrderEvent } from '../../src/engine/journal.ts';
 import { inProcess } from '../cli/in-process.ts';
@@ -35,7 +35,7 @@ async function run(parts: Run) {
   return { summary: JSON.parse(result.stdout) as Summary, events, positions };
 }
 
-async function backtest({ name, closes, risk, onBar }: Run) {
+async function backtest({ name, closes, risk, onBar }: Run, options = ['--json']) {
   const file = (extension: string): string => join(directory, `${name}.${extension}`);
   const rows = closes.map(
     (close, day) =>
@@ -73,7 +73,7 @@ spec:
 `,
   );
   const out = file('out');
-  const result = await inProcess(['backtest', file('yaml'), '--json', '--out', out]);
+  const result = await inProcess(['backtest', file('yaml'), ...options, '--out', out]);
   return { out, result };
 }
 
@@ -97,6 +97,41 @@ test('two full exits after a loss limit do not reverse the position', async () =
   });
   expect(positions).toEqual([800, 0]);
   expect(summary.orders.denied).toBe(1);
+});
+
+describe('orders that a limit cancels after they were accepted', () => {
+  const collared: Run = {
+    name: 'collared',
+    closes: [100, 110, 110, 110],
+    risk: '{ price_collar_bps: 500 }',
+    // The price leaves the collar of the first order, and the strategy cancels another.
+    onBar: `if (bar === 0) buy(5);
+      if (bar === 1) broker.cancel(broker.order({ instrument: x, side: 'buy', quantity: 1, limit: 101, type: 'limit' }));
+      if (bar === 2) buy(5);`,
+  };
+
+  test('count as refused, and cancels of the strategy do not', async () => {
+    const { summary } = await run(collared);
+    expect(summary.orders).toMatchObject({
+      submitted: 3,
+      filled: 1,
+      canceled: 2,
+      denied: 0,
+      refused: 1,
+      reasons: { price_collar_bps: 1 },
+    });
+    expect(summary.findings.find(({ code }) => code === 'refused_orders')).toMatchObject({
+      issue: '1 order refused, so the run differs from what the strategy intended.',
+      evidence: { denied: 0, canceled_by_limit: 1, causes: 'price_collar_bps 1' },
+    });
+  });
+
+  test('are in the summary line and fail a gate', async () => {
+    const { result } = await backtest(collared, ['--assert', 'refused_orders<=0']);
+    expect(result.code).toBe(5);
+    expect(result.stdout).toContain('1 of 3 orders refused: price_collar_bps 1');
+    expect(result.stdout).toMatch(/refused_orders <= 0 +1 +FAIL/);
+  });
 });
 
 test.each(

@@ -103,8 +103,13 @@ function viewOf({ step, broker, instruments }: Scene, fill: Fill | undefined): u
 /** Everything that must stay the same of a run; the events come first. */
 export function linesOf({ engine, seen }: Pick<BotRun, 'engine' | 'seen'>): string[] {
   const { journal, time, equity, trades, openTrades, ...rest } = engine.result();
-  // They follow from the equity, the trades and the targets.
-  const derived = { drawdown: undefined, tradeOutcomes: undefined, cappedTargets: undefined };
+  // They follow from the events, the equity, the trades and the targets.
+  const derived = {
+    orders: { ...rest.orders, limited: undefined },
+    drawdown: undefined,
+    tradeOutcomes: undefined,
+    cappedTargets: undefined,
+  };
   const { done } = engine;
   const { marks, isRuined } = engine.run;
   const { state: risk, permits, latches } = engine.risk;

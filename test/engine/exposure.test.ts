@@ -157,6 +157,7 @@ describe('once the loss limit is exceeded', () => {
       [4, 3, -300, 90],
     ]);
     expect(run.ends).toEqual([[4, 3, 'canceled', 'max_drawdown_pct']]);
+    expect(run.result.orders.limited).toEqual({ max_drawdown_pct: 1 });
   });
 });
 

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { OrderEvent } from '../../src/engine/journal.ts';
-import type { ExitPrice } from '../../src/engine/orders/order.ts';
+import { LIMIT_REASONS, type ExitPrice } from '../../src/engine/orders/order.ts';
 import type { BarColumn, Bars } from '../../src/market/bars.ts';
 import { allocateBars, sliceBars } from '../../src/market/bars.ts';
 import { runs } from '../length.ts';
@@ -13,6 +13,7 @@ import type { Deed, Scenario } from './scenario.ts';
 type Submitted = Extract<OrderEvent, { kind: 'order.submitted' }>;
 type Filled = Extract<OrderEvent, { kind: 'order.filled' }>;
 
+const LIMITS: ReadonlySet<string> = new Set(LIMIT_REASONS);
 const FEW = 38;
 const DAY = 4 * STEP;
 
@@ -148,6 +149,12 @@ describe('accounting', () => {
       expect(orders.expired).toBe(count('order.expired'));
       expect(total(orders.rejected)).toBe(count('order.rejected'));
       expect(total(orders.denied)).toBe(count('order.denied'));
+      const limited = events.filter(
+        (event) =>
+          (event.kind === 'order.canceled' || event.kind === 'order.expired') &&
+          LIMITS.has(event.reason),
+      );
+      expect(total(orders.limited)).toBe(limited.length);
     });
   });
 });

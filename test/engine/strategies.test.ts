@@ -50,6 +50,7 @@ describe('sma_crossover 10/30 on the S&P 500 matches backtrader, bt and vectorbt
       working: 0,
       rejected: {},
       denied: {},
+      limited: {},
     });
     expect(result.trades.length).toBe(87);
     expect(result.openTrades.length).toBe(1);

@@ -253,6 +253,7 @@ const ORDER_FIGURES = [
   'working_orders',
   'rejected_orders',
   'denied_orders',
+  'refused_orders',
   'ambiguous_bars',
   'margin_calls',
 ] as const satisfies readonly FigureName[];

@@ -43,6 +43,7 @@ export function joinRuns(runs: readonly RunResult[]): RunResult {
       working: last.orders.working,
       rejected: addCounts(runs.map(({ orders }) => orders.rejected)),
       denied: addCounts(runs.map(({ orders }) => orders.denied)),
+      limited: addCounts(runs.map(({ orders }) => orders.limited)),
     },
     fees: sum(({ fees }) => fees),
     otherFees: sum(({ otherFees }) => otherFees),

@@ -48,7 +48,8 @@ export const verb = defineVerb({
     },
     assert: {
       value: 'gate',
-      description: "additional gate, such as 'sharpe>=0.5'; exit code 5 if a gate is not met",
+      description:
+        "additional gate, such as 'sharpe>=0.5' or 'refused_orders<=0'; exit code 5 if a gate is not met",
       repeat: true,
       parse: parseAssertion,
     },

@@ -2,9 +2,11 @@ import type { RiskGate } from '../risk/risk-gate.ts';
 import type { RunState } from '../run-state.ts';
 import { createOrder, type OrderFields } from './create-order.ts';
 import { viewOf } from './order-view.ts';
-import type { OrderReason } from './order.ts';
+import { LIMIT_REASONS, type OrderReason } from './order.ts';
 import { decide, evolve, type OrderCommand, type UnfilledStatus } from './order-lifecycle.ts';
 import type { WorkingOrder } from './working-order.ts';
+
+const LIMITS: ReadonlySet<string> = new Set(LIMIT_REASONS);
 
 const TRIGGER: OrderCommand = { kind: 'trigger' };
 const COMPLETE: OrderCommand = { kind: 'complete', isReported: false };
@@ -102,9 +104,11 @@ export class OrderBook {
   }
 
   #countEnd(status: UnfilledStatus, reason: OrderReason): void {
-    if (status === 'canceled' || status === 'expired') this.#run.orders[status] += 1;
-    else {
-      const counts = this.#run.orders[status];
+    const { orders } = this.#run;
+    const isUnwanted = status === 'rejected' || status === 'denied';
+    if (!isUnwanted) orders[status] += 1;
+    if (isUnwanted || LIMITS.has(reason)) {
+      const counts = orders[isUnwanted ? status : 'limited'];
       counts[reason] = (counts[reason] ?? 0) + 1;
     }
   }

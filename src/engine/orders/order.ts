@@ -74,7 +74,7 @@ const THRESHOLD_REASONS = [
   'threshold_messages',
 ] as const;
 
-/** Reasons for which a limit of the bot or a threshold of the firm denies an order. */
+/** Reasons for which a limit of the bot or a threshold of the firm denies or cancels an order. */
 export const LIMIT_REASONS = [
   ...RISK_LIMIT_NAMES,
   ...OPTIONAL_LIMIT_REASONS,

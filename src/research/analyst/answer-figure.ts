@@ -42,6 +42,7 @@ const SETS: Readonly<Record<string, readonly FigureName[]>> = {
     'expired_orders',
     'rejected_orders',
     'denied_orders',
+    'refused_orders',
     'working_orders',
   ],
   filled_orders: ['filled_orders', 'fills'],

@@ -201,7 +201,11 @@ export interface Result {
     Record<'total' | 'cagr' | 'volatility' | 'sharpe' | 'max_drawdown', number | null>
   >;
   readonly conventions: Conventions;
-  readonly orders: { readonly reasons: Readonly<Record<string, number>> };
+  readonly orders: {
+    /** Absent in results of earlier versions. */
+    readonly refused?: number;
+    readonly reasons: Readonly<Record<string, number>>;
+  };
   readonly gates: readonly {
     readonly name: string;
     readonly op: string;

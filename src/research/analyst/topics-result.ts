@@ -95,15 +95,16 @@ function findings(
 }
 
 function refusals({ result, said }: Run): Reply {
-  const reasons = Object.keys(result.data.orders.reasons).slice(0, 40);
-  const citations = [
-    cite(result, '/orders/rejected'),
-    cite(result, '/orders/denied'),
-    ...reasons.map((reason) => cite(result, `/orders/reasons/${step(reason)}`, reason)),
-  ];
-  const [rejected, denied, ...by] = citations;
-  const text = `Orders rejected: ${rejected!.value}, denied: ${denied!.value}, in ${said}.`;
-  return reply([text, ...by.map(stateCited)], citations);
+  const { orders } = result.data;
+  const rejected = cite(result, '/orders/rejected');
+  const denied = cite(result, '/orders/denied');
+  const all = orders.refused === undefined ? [] : [cite(result, '/orders/refused')];
+  const by = Object.keys(orders.reasons)
+    .slice(0, 40)
+    .map((reason) => cite(result, `/orders/reasons/${step(reason)}`, reason));
+  const total = all.map(({ value }) => `, with those that a limit canceled: ${value}`).join('');
+  const text = `Orders rejected: ${rejected.value}, denied: ${denied.value}${total}, in ${said}.`;
+  return reply([text, ...by.map(stateCited)], [rejected, denied, ...all, ...by]);
 }
 
 export const RESULT_TOPICS: TopicPart = {
