@@ -17,6 +17,7 @@ import { formatActor } from '../base/format.ts';
 import { connect } from './connect.ts';
 import { followStream } from './follow-stream.ts';
 import { gateFailure } from './gate-failure.ts';
+import { abortOnInterrupt } from './interrupt.ts';
 import type { Columns } from './show-items.ts';
 import type { Answer, Context } from './verb.ts';
 
@@ -80,11 +81,12 @@ export async function waitForTask(
   task_id: string,
   kind: Task['kind'] = 'backtest',
 ): Promise<void> {
-  const { signal } = context;
+  // Without the usual message, which announces that the work stops.
+  const signal = abortOnInterrupt(() => {});
   context.message(`waiting for task ${task_id}; Ctrl-C leaves it running`);
   try {
     const server = await connect(context, signal);
-    const last = await followTask(server, context, task_id, kind);
+    const last = await followTask(server, context, { task_id, kind, signal });
     const failure = await taskFailure(server, task_id, last);
     if (failure !== undefined) throw failure;
   } catch (error) {
@@ -100,14 +102,13 @@ export async function waitForTask(
 async function followTask(
   server: Client,
   context: Context,
-  task_id: string,
-  kind: Task['kind'],
+  { task_id, kind, signal }: Pick<Task, 'task_id' | 'kind'> & { readonly signal: AbortSignal },
 ): Promise<TaskProgress> {
   const stream = followStream(
     (headers) =>
       server.stream<typeof streamTask>('/tasks/{task_id}/events', { params: { task_id }, headers }),
     context,
-    context.signal,
+    signal,
   );
   let bar: ReturnType<Context['progress']> | undefined;
   let task: TaskProgress | undefined;

@@ -240,6 +240,10 @@ test('reinstates an installation', async () => {
   expect(await json('deployments', 'reinstate', 'revoked', ...code)).toMatchObject({
     revoked_at: null,
   });
+  expect(await identity('deployments', 'reinstate', 'revoked')).toMatchObject({
+    code: 0,
+    stderr: 'revoked is not revoked, so nothing changes\n',
+  });
 });
 
 describe('an invalid request', () => {

@@ -1,4 +1,4 @@
-import type { reinstateInstallation } from '../../../../api/registry.ts';
+import type { getInstallation, reinstateInstallation } from '../../../../api/registry.ts';
 import { showItems } from '../../../show-items.ts';
 import { INSTALLATION_COLUMNS } from '../../../registry.ts';
 import { CODE_OPTION, sendWithStepUp } from '../../../step-up.ts';
@@ -17,6 +17,13 @@ export const verb = defineServerVerb({
   ],
   async run(server, args, { code }, context) {
     const params = { deployment_id: args.deployment };
+    const present = await server.call<typeof getInstallation>(
+      'get',
+      '/identity/deployments/{deployment_id}',
+      { params },
+    );
+    if (present.revoked_at === null)
+      context.message(`${args.deployment} is not revoked, so nothing changes`);
     const target = `deployment:${args.deployment}`;
     const stepUp = { action: 'identity.license.give', target, code } as const;
     const path = '/identity/deployments/{deployment_id}/reinstate';
