@@ -469,6 +469,16 @@ test.runIf(isAtLength)(
   },
 );
 
+test('a cluster that is not described is reported with the file of this machine', async () => {
+  const { code, stderr } = await sweep(SMA, '-p', 'fast=5', '--on', 'cluster:lab');
+  expect({ code, stderr }).toEqual({
+    code: 6,
+    stderr: expect.stringMatching(
+      /clusters\.yaml names no cluster 'lab'\n→ .*docs\/how-to\/large-searches\.md/,
+    ) as string,
+  });
+});
+
 test.each([
   [['-p', 'fats=1:5:1'], 'Did you mean fast?'],
   [['-p', 'fast=5:1:1'], 'FROM at most TO'],
