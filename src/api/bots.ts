@@ -78,9 +78,9 @@ const Activity = z
       .enum(['bot', 'all'])
       .nullable()
       .describe('Scope of the halt in force; null if the bot is not halted.'),
-    last: BotDeployment.nullable().describe(
-      'The newest deployment that has ended; null if none has.',
-    ),
+    last: z
+      .union([BotDeployment, z.null()])
+      .describe('The newest deployment that has ended; null if none has.'),
     sessions: z
       .array(
         z.strictObject({

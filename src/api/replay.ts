@@ -49,7 +49,7 @@ const BotReplay = z
   .strictObject({
     seq: z.int().describe('Sequence number of the last valid event; 0 if the first is invalid.'),
     hash: sha256.describe('Hash of that event.'),
-    state: State.nullable(),
+    state: z.union([State, z.null()]),
     state_hash: stateHash.nullable(),
     archived_seq: z
       .int()

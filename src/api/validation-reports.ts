@@ -48,8 +48,8 @@ const Criterion = z
     id: z.string(),
     ref: z.string(),
     requirement: z.string(),
-    fact: Figure.nullable(),
-    draft: Draft.nullable(),
+    fact: z.union([Figure, z.null()]),
+    draft: z.union([Draft, z.null()]),
     assessment: Human,
   })
   .openapi('ReportCriterion', { description: 'A criterion of Annex I of RTS 6.' });
