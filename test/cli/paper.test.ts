@@ -116,7 +116,7 @@ test.runIf(isAtLength)('shows a running session and stops it', async () => {
   expect(detached).toMatchObject({
     code: 0,
     stderr:
-      'at speed 1, the next bar comes in 24 hours and the session ends in about 100 days; --speed max runs without waiting\n',
+      'at speed 1, the next bar comes in 24 hours and the session ends in 100 days at the earliest; --speed max runs without waiting\n',
   });
   const [, task_id] = /^task ([\w-]{36}) is queued\n/.exec(detached.stdout) as unknown as [
     string,

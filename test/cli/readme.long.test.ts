@@ -152,7 +152,7 @@ describe('a server', () => {
         /^ada is logged in to http.*\nfor read, write, trade, halt/m,
       'service-local bots apply': /paper.*created/,
       'service-local bots paper start paper --speed 86400 --detach':
-        /is queued[^]*the next bar comes in 1 s and the session ends in about 2 hours/,
+        /is queued[^]*the next bar comes in 1 s and the session ends in 2 hours at the earliest/,
       'service-local bots paper status paper': /2000-01-/,
       'service-local bots halt paper': /^1 deployment and \d+ orders? verified to have ended/m,
       'service-local bots resume paper': /^paper can be started again/m,

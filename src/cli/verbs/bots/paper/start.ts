@@ -90,7 +90,7 @@ function reportPace(
   const { bar_seconds: bar, total_seconds: total } = pace;
   const advice = detach ? '' : ', and --detach does not wait for the end';
   message(
-    `at speed ${speed}, the next bar comes in ${roughly(bar)} and the session ends in about ${roughly(total)}; --speed max runs without waiting${advice}`,
+    `at speed ${speed}, the next bar comes in ${roughly(bar)} and the session ends in ${roughly(total)} at the earliest; --speed max runs without waiting${advice}`,
   );
 }
 
