@@ -22,7 +22,7 @@ export interface ExecuteOptions {
 
 /** A run up to the bar at which its strategy failed. */
 export interface FailedRun {
-  /** Has no steps if the strategy failed when it was created. */
+  /** The result has no steps if the strategy failed when it was created. */
   readonly result: RunResult;
   readonly indicators: readonly ReturnedIndicator[];
 }
