@@ -153,18 +153,26 @@ const leftRunning: Check = ({ traces }) => {
 
 const neverTraded: Check = ({ run }) => {
   if (run.trades.length + run.openTrades.length > 0) return undefined;
+  const [cause] = causesOfRefusals(run.orders);
+  const refused = total(refusalsOf(run.orders));
   return {
     code: 'never_traded',
     severity: 'critical',
-    issue: 'No order was filled, so nothing was tested.',
+    issue:
+      cause === undefined
+        ? 'No order was filled, so nothing was tested.'
+        : `No order was filled, so nothing was tested: ${formatCountOf(refused, 'order')} refused, most often for ${cause[0]}.`,
     evidence: {
       bars: run.steps,
       orders_submitted: run.orders.submitted,
       orders_rejected: total(run.orders.rejected),
       orders_denied: total(run.orders.denied),
+      orders_canceled_by_limit: total(run.orders.limited),
     },
     remedy:
-      'Check that the window is longer than the warm-up of the strategy, and that its conditions can occur in these data.',
+      cause === undefined
+        ? 'Check that the window is longer than the warm-up of the strategy, and that its conditions can occur in these data.'
+        : refusalRemedy(cause[0]),
   };
 };
 
@@ -295,6 +303,11 @@ export function refusalsOf({ rejected, denied, limited }: OrderCounts): Record<s
   return counts;
 }
 
+/** Reasons of refused orders with their counts, the most frequent first. */
+function causesOfRefusals(orders: OrderCounts): [reason: string, count: number][] {
+  return Object.entries(refusalsOf(orders)).sort(([, a], [, b]) => b - a);
+}
+
 const REFUSAL_REMEDIES: Readonly<Record<string, string>> = {
   short_not_allowed:
     'To sell short, set under engine: account: {model: margin, initial: 0.5, maintenance: 0.25}.',
@@ -303,7 +316,7 @@ const REFUSAL_REMEDIES: Readonly<Record<string, string>> = {
 };
 
 const refusedOrders: Check = ({ run }) => {
-  const causes = Object.entries(refusalsOf(run.orders)).sort(([, a], [, b]) => b - a);
+  const causes = causesOfRefusals(run.orders);
   const [first] = causes;
   if (first === undefined) return undefined;
   const { rejected, denied, limited, submitted } = run.orders;

@@ -130,6 +130,8 @@ describe('findings', () => {
     });
     expect(nothing.map(({ code }) => code)).toEqual(['never_traded', 'refused_orders']);
     expect(nothing[0]!.evidence).toMatchObject({ bars: 401, orders_rejected: 3 });
+    expect(nothing[0]!.issue).toContain('3 orders refused, most often for insufficient_funds');
+    expect(nothing[0]!.remedy).toBe(nothing[1]!.remedy);
     expect(nothing[1]!.evidence).toMatchObject({ causes: 'insufficient_funds 3' });
   });
 
