@@ -18,7 +18,7 @@ export const verb = defineServerVerb({
           const state = fault === null ? out.style.green('ready') : out.style.yellow(fault);
           out.line(`channel ${name}${type === null ? '' : ` (${type})`}: ${state}`);
         }
-        out.line(`${data.pending} to send, ${data.failed} failed within a day`);
+        out.line(`${data.pending} to send, ${data.failed} failed within a day, without tests`);
       },
     };
   },
