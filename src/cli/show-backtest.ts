@@ -75,7 +75,11 @@ export function showSweep(out: Output, document: SweepDocument, top: number): vo
     out.line(`  ${formatCountOf(count, 'combination')} skipped: ${reason}`);
   }
   if (results.length === 0) {
-    out.line('No trial has a result yet, so there is nothing to rank.');
+    out.line(
+      trials.excluded > 0
+        ? 'No trial meets --where, so there is nothing to rank. Loosen its conditions to see results.'
+        : 'No trial has a result yet, so there is nothing to rank.',
+    );
     return;
   }
   out.line();
