@@ -45,10 +45,14 @@ export function explainStrategyError(
     // The process that ran the strategy has explained the error.
     if (error.cause instanceof ServiceError) return error.cause;
     const time = Number.isNaN(error.time) ? '' : ` (${new Date(error.time).toISOString()})`;
+    const stack = strategyStack(error.cause);
+    const remedy = /^\s+at /m.test(stack)
+      ? 'Correct the strategy at the line named above.'
+      : 'Correct the strategy as the message says.';
     return new ServiceError(
       'strategy_failed',
-      `strategy ${strategy} threw at bar ${error.step + 1}${time}: ${strategyStack(error.cause)}`,
-      { remedy: 'Correct the strategy at the line named above.', cause: error },
+      `strategy ${strategy} threw at bar ${error.step + 1}${time}: ${stack}`,
+      { remedy, cause: error },
     );
   }
   return error;
