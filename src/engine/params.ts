@@ -106,8 +106,8 @@ function faultOf(param: Param, value: unknown): string | undefined {
   switch (param.kind) {
     case 'integer':
     case 'number': {
-      if (typeof value !== 'number' || !Number.isFinite(value))
-        return `must be a number, not ${JSON.stringify(value)}`;
+      if (typeof value !== 'number') return `must be a number, not ${JSON.stringify(value)}`;
+      if (!Number.isFinite(value)) return `must be a finite number, not ${value}`;
       if (param.kind === 'integer' && !Number.isInteger(value))
         return `must be a whole number, not ${value}`;
       if (param.min !== undefined && value < param.min)

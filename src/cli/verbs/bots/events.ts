@@ -70,9 +70,12 @@ async function nameUnknownKinds(
   const recorded = new Set(items.map(({ kind }) => kind));
   for (const kind of kinds.filter((one) => !recorded.has(one))) {
     const similar = closest(kind, recorded);
+    const none =
+      items.length === 1
+        ? 'The only event is not'
+        : `None of the last ${formatCountOf(items.length, 'event')} is`;
     context.message(
-      `None of the last ${formatCountOf(items.length, 'event')} is a '${kind}'` +
-        (similar === undefined ? '.' : `; did you mean '${similar}'?`),
+      `${none} a '${kind}'` + (similar === undefined ? '.' : `; did you mean '${similar}'?`),
     );
   }
 }
