@@ -17,7 +17,6 @@ import { formatActor } from '../base/format.ts';
 import { connect } from './connect.ts';
 import { followStream } from './follow-stream.ts';
 import { gateFailure } from './gate-failure.ts';
-import { abortOnInterrupt } from './interrupt.ts';
 import type { Columns } from './show-items.ts';
 import type { Answer, Context } from './verb.ts';
 
@@ -81,12 +80,11 @@ export async function waitForTask(
   task_id: string,
   kind: Task['kind'] = 'backtest',
 ): Promise<void> {
-  // Without the usual message, which announces that the work stops.
-  const signal = abortOnInterrupt(() => {});
+  const { signal } = context;
   context.message(`waiting for task ${task_id}; Ctrl-C leaves it running`);
   try {
     const server = await connect(context, signal);
-    const last = await followTask(server, context, { task_id, kind, signal });
+    const last = await followTask(server, context, task_id, kind);
     const failure = await taskFailure(server, task_id, last);
     if (failure !== undefined) throw failure;
   } catch (error) {
@@ -102,13 +100,14 @@ export async function waitForTask(
 async function followTask(
   server: Client,
   context: Context,
-  { task_id, kind, signal }: Pick<Task, 'task_id' | 'kind'> & { readonly signal: AbortSignal },
+  task_id: string,
+  kind: Task['kind'],
 ): Promise<TaskProgress> {
   const stream = followStream(
     (headers) =>
       server.stream<typeof streamTask>('/tasks/{task_id}/events', { params: { task_id }, headers }),
     context,
-    signal,
+    context.signal,
   );
   let bar: ReturnType<Context['progress']> | undefined;
   let task: TaskProgress | undefined;

@@ -95,7 +95,6 @@ test.runIf(isAtLength)(
         told,
       ) as unknown as [string, string];
     expect(told).toContain(`or end the task with \`service-local bots paper stop ${task_id}\``);
-    expect(told).not.toContain('press Ctrl-C again');
     await untilRecorded(task_id, 30);
     assert('kill' in server);
     await server.kill();
