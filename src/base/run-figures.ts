@@ -365,7 +365,7 @@ export const RUN_FIGURES = {
     unit: 'count',
     better: 'lower',
     range: AT_LEAST_ZERO,
-    formula: 'by a risk limit, before submission or at their first fill',
+    formula: 'by a risk limit or another check, before submission or at their first fill',
   },
   refused_orders: {
     path: 'orders.refused',

@@ -51,9 +51,11 @@ export function showSummary(out: Output, summary: Summary): void {
   out.line(out.style.dim(formatConventions(summary.conventions)));
   const reasons = Object.entries(orders.reasons);
   if (reasons.length > 0) {
-    const refused = reasons.reduce((total, [, count]) => total + count, 0);
+    const refused = reasons.reduce((sum, [, count]) => sum + count, 0);
     const list = reasons.map(([reason, count]) => `${reason} ${count}`).join(', ');
-    out.line(`${refused} of ${orders.submitted + orders.denied} orders refused: ${list}`);
+    const { filled, canceled, expired, working, rejected, denied } = orders;
+    const total = filled + canceled + expired + working + rejected + denied;
+    out.line(`${refused} of ${total} orders refused: ${list}`);
   }
   if (summary.profile !== undefined) showProfile(out, summary.profile);
   showFindings(out, summary.findings);

@@ -206,6 +206,7 @@ function syntheticSummary(result: ReportInput['result'], benchmark: Float64Array
       working: 0,
       rejected: 1,
       denied: 1,
+      refused: 2,
       reasons: { insufficient_funds: 1, max_position_pct: 1 },
     },
     ambiguity: { bars: 0 },

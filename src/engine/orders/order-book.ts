@@ -105,11 +105,12 @@ export class OrderBook {
 
   #countEnd(status: UnfilledStatus, reason: OrderReason): void {
     const { orders } = this.#run;
-    const isUnwanted = status === 'rejected' || status === 'denied';
-    if (!isUnwanted) orders[status] += 1;
-    if (isUnwanted || LIMITS.has(reason)) {
-      const counts = orders[isUnwanted ? status : 'limited'];
-      counts[reason] = (counts[reason] ?? 0) + 1;
-    }
+    if (status === 'rejected' || status === 'denied') return add(orders[status], reason);
+    orders[status] += 1;
+    if (LIMITS.has(reason)) add(orders.limited, reason);
   }
+}
+
+function add(counts: Record<string, number>, reason: OrderReason): void {
+  counts[reason] = (counts[reason] ?? 0) + 1;
 }

@@ -102,7 +102,9 @@ function refusals({ result, said }: Run): Reply {
   const by = Object.keys(orders.reasons)
     .slice(0, 40)
     .map((reason) => cite(result, `/orders/reasons/${step(reason)}`, reason));
-  const total = all.map(({ value }) => `, with those that a limit canceled: ${value}`).join('');
+  const total = all
+    .map(({ value }) => `, in all with those that a limit canceled: ${value}`)
+    .join('');
   const text = `Orders rejected: ${rejected.value}, denied: ${denied.value}${total}, in ${said}.`;
   return reply([text, ...by.map(stateCited)], [rejected, denied, ...all, ...by]);
 }

@@ -269,8 +269,8 @@ function chart(id: 'prices' | 'equity', title: string, controls: Child, below: C
     <figcaption class="note" id="${id}-text">
       ${
         id === 'prices'
-          ? html`Up arrows are purchases, down arrows sales, squares refused orders; dotted lines
-              are working orders. Charts by
+          ? html`Up arrows are purchases, down arrows sales, squares denied or rejected orders;
+              dotted lines are working orders. Charts by
               <a href="https://www.tradingview.com/" rel="noreferrer"
                 >TradingView Lightweight Charts™</a
               >.`
