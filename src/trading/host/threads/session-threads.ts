@@ -38,8 +38,8 @@ interface Thread {
 
 /**
  * Hosts paper sessions in threads, many in each, because most of them wait most of the time. Custom
- * code whose orders take long to repeat blocks the other sessions of its thread until the watchdog ends
- * it. When a thread ends, its sessions must be run again from their records.
+ * code that places very many orders blocks the other sessions of its thread until the watchdog ends it.
+ * When a thread ends, its sessions must be run again from their records.
  */
 export class SessionThreads<Done> {
   readonly #file: URL;
@@ -62,7 +62,8 @@ export class SessionThreads<Done> {
   async run(work: SessionWork, store: SessionStore): Promise<Done | undefined> {
     const { stop, gone } = store;
     gone.throwIfAborted();
-    const { worker, sessions } = this.#findThread();
+    const thread = this.#findThread();
+    const { worker, sessions } = thread;
     const { port1: port, port2 } = new MessageChannel();
     const { promise, resolve, reject } = Promise.withResolvers<Done | undefined>();
     const calls: WorkerCalls = {
@@ -93,8 +94,8 @@ export class SessionThreads<Done> {
     const sendStop = (): void => port.postMessage('stop' satisfies ToSession);
     const abandon = (): void => {
       reject(gone.reason);
-      // It may be gone because it hangs.
-      this.#endHung();
+      // The session may be gone because its thread hangs.
+      endIfHung(thread);
     };
     stop.addEventListener('abort', sendStop);
     gone.addEventListener('abort', abandon);
@@ -109,15 +110,6 @@ export class SessionThreads<Done> {
       sessions.delete(reject);
       port.close();
       this.#shelf.release(work.runId);
-    }
-  }
-
-  /** Ends threads that do not answer within a second. */
-  #endHung(): void {
-    for (const thread of this.#threads) {
-      if (thread.late !== undefined) continue;
-      thread.late = setTimeout(() => void endThread(thread.worker), ANSWERS_WITHIN_MS);
-      thread.worker.postMessage('ping' satisfies ToThread);
     }
   }
 
@@ -151,6 +143,13 @@ export class SessionThreads<Done> {
     this.#threads.add(thread);
     return thread;
   }
+}
+
+/** Ends the thread if it does not answer within a second. */
+function endIfHung(thread: Thread): void {
+  if (thread.late !== undefined) return;
+  thread.late = setTimeout(() => void endThread(thread.worker), ANSWERS_WITHIN_MS);
+  thread.worker.postMessage('ping' satisfies ToThread);
 }
 
 /** Names the remedy if a session has traded on bars that this process does not have. */
