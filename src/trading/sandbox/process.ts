@@ -36,10 +36,12 @@ const { files, entry, symbols, params, config, past, keepsLog, timeoutMs } = set
 const { signals, append } = growingSignals(setup.signals, symbols.length);
 /** Whether `create` has returned. */
 let isCreated = false;
-/** Since the last reply. */
+/** Commands of the strategy since the last reply. */
 let commands: Command[] = [];
 /** Number of steps that the server has sent. */
 let received = 0;
+/** Number of these steps before the current message. */
+let earlier = 0;
 let engine: Engine;
 let failed: Failure | undefined;
 let name = entry;
@@ -227,7 +229,10 @@ interface Answer {
   readonly isMore: boolean;
 }
 
-/** Works and encodes the reply under one watchdog, whose thread takes longer than most steps. */
+/**
+ * Does the work and encodes the reply under one watchdog, because the start of its thread takes longer
+ * than most steps.
+ */
 function answer(work: () => boolean): Answer {
   try {
     return runStrategy(timeoutMs, () => {
@@ -262,7 +267,7 @@ function stepReply(isMore: boolean): Uint8Array {
   const taken = failed === undefined && !isMore ? received : engine.done;
   // A failed step does not count as done. An error that the strategy caught or left to a promise
   // appears only after the step.
-  const done = failed === undefined ? taken : Math.min(taken, received - 1);
+  const done = failed === undefined ? taken : Math.max(earlier, Math.min(taken, received - 1));
   const ordered: Ordered = { done, commands, ...(failed && { failed }) };
   return encodeMessage(ordered);
 }
@@ -281,8 +286,12 @@ function receive(message: Uint8Array): void {
   for (const step of steps) engine.append(step);
 }
 
-/** Takes the steps of a message, and replies after each slice. Returns whether more may follow. */
+/**
+ * Takes the steps of a message, and replies after each slice of them.
+ * @returns false once the strategy has failed.
+ */
 function takeSteps(message: Uint8Array): boolean {
+  earlier = received;
   const slice = inSlices((count) => engine.advance(Math.min(count, SLICE_STEPS)));
   let work = (): boolean => {
     receive(message);
