@@ -14,7 +14,7 @@ export interface ExecuteOptions {
   readonly onProgress?: ((done: number, total: number) => void) | undefined;
   /** Called once after the run. */
   readonly onIndicators?: ((indicators: readonly ReturnedIndicator[]) => void) | undefined;
-  /** Called once if the strategy fails or hangs, with the run up to that bar. */
+  /** Called once if the strategy fails or hangs, with the run up to the failure. */
   readonly onFailure?: ((failed: FailedRun) => void) | undefined;
   /** Called once after a run in a separate thread. */
   readonly onTraces?: ((traces: StrategyTraces) => void) | undefined;

@@ -5,7 +5,7 @@ export const MAX_TOKEN_INSTALLATIONS = 100;
 
 export type Scope = (typeof SCOPES)[number];
 
-/** Returns what to do without a scope. The new login replaces the present one, so it names its scopes too. */
+/** Returns the remedy for a missing scope. A login replaces the present one, so the command repeats its scopes. */
 export function remedyWithout(scope: Scope, held: Iterable<Scope>): string {
   const kept = new Set(held);
   const needed = SCOPES.filter((one) => one === scope || kept.has(one));

@@ -66,12 +66,13 @@ export async function openClusterShards(
 function findCluster(file: string, name: string): ClusterDefinition {
   const clusters = readClusters(file);
   if (Object.hasOwn(clusters, name)) return clusters[name]!;
-  const suggestion = closest(name, Object.keys(clusters));
+  const names = Object.keys(clusters);
+  const suggestion = closest(name, names);
   throw new ServiceError('conflict', `the clusters file ${file} names no cluster '${name}'`, {
     reason: 'unknown_cluster',
     remedy: suggestion
       ? `Did you mean --on cluster:${suggestion}?`
-      : `Describe the cluster in that file on this machine; docs/how-to/large-searches.md has an example. No server is needed.`,
+      : `${names.length > 0 ? `Name one of ${names.join(', ')}, or describe` : 'Describe'} the cluster in that file on this machine; docs/how-to/large-searches.md has an example.`,
   });
 }
 

@@ -12,8 +12,8 @@ import type {
 const MAX_THREADS = 4;
 
 /**
- * Bytes of a file above which several threads read it. Fewer bytes are not divided among them, and
- * DuckDB returns the free memory of the whole process whenever its threads have been idle for a moment.
+ * Bytes of a file above which several threads read it. DuckDB does not divide smaller files among
+ * them, and it returns the free memory of the whole process whenever its threads have been idle for a moment.
  */
 const LARGE_FILE = 2_000_000;
 

@@ -24,7 +24,7 @@ export function addBotState(app: App, services: Services): void {
       await requireTaskOfBot(read, bot_ref, wanted.run_id, command);
     };
     const page = await readEvents(read, bot_id, wanted).catch(async (error: unknown) => {
-      // The events of an unknown run are reported as archived if the bot has archived events.
+      // If the bot has archived events, `readEvents` reports those of an unknown run as archived.
       if (error instanceof ServiceError && error.code === 'archived') await requireRun();
       throw error;
     });

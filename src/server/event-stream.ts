@@ -73,7 +73,7 @@ export function streamAdmittedEvents(
           log.warn({ err: error, msg: `the stream of ${subject} failed` });
           if (gone.signal.aborted) return;
         }
-        // After a failure too: the response has started, so the client can only reconnect.
+        // A failed stream is closed too: the response has started, so the client can only reconnect.
         openStreams.delete(gone);
         controller.close();
       },

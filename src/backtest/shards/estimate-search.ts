@@ -30,7 +30,7 @@ export interface SearchEstimate {
 /**
  * Runs evenly distributed trials of a search on one thread for about three seconds, and extrapolates from
  * the second half of them, since the first ones also start the thread, compile code and compute shared
- * indicators. A few trials run several times, so that their second half does not. Pruning is left out of
+ * indicators. If there are few trials, they run several times, so that the second half is free of this. Pruning is left out of
  * the estimate, so a pruned search takes less.
  *
  * @param runner with one thread
@@ -92,7 +92,7 @@ export async function estimateSearch(
 
 /** Trials of which some run between two looks at the clock. */
 const ROUND = 8;
-/** Runs after which code is compiled, if the pilot has fewer trials. */
+/** Least number of runs of a pilot, after which code is compiled. */
 const LEAST_RUNS = 64;
 /** Time after which the pilot ends. */
 const LONGEST_MS = 3000;
