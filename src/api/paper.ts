@@ -46,9 +46,7 @@ const StartedPaper = z
     pace: z
       .strictObject({ bar_seconds: z.number(), total_seconds: z.number() })
       .nullable()
-      .describe(
-        'For a replay at a speed, the seconds between bars and the approximate total seconds.',
-      ),
+      .describe('For a replay at a speed, the seconds between bars and the least total seconds.'),
   })
   .openapi('StartedPaper');
 

@@ -5,7 +5,10 @@ export const MAX_TOKEN_INSTALLATIONS = 100;
 
 export type Scope = (typeof SCOPES)[number];
 
-/** Returns the remedy for a missing scope. A login replaces the present one, so the command repeats its scopes. */
+/**
+ * Returns the remedy for a missing scope. A login replaces the present one, so the command repeats its
+ * scopes.
+ */
 export function remedyWithout(scope: Scope, held: Iterable<Scope>): string {
   const kept = new Set(held);
   const needed = SCOPES.filter((one) => one === scope || kept.has(one));

@@ -13,7 +13,8 @@ const MAX_THREADS = 4;
 
 /**
  * Bytes of a file above which several threads read it. DuckDB does not divide smaller files among
- * them, and it returns the free memory of the whole process whenever its threads have been idle for a moment.
+ * them, and it returns the free memory of the whole process whenever its threads have been idle for a
+ * moment.
  */
 const LARGE_FILE = 2_000_000;
 

@@ -30,8 +30,8 @@ export interface SearchEstimate {
 /**
  * Runs evenly distributed trials of a search on one thread for about three seconds, and extrapolates from
  * the second half of them, since the first ones also start the thread, compile code and compute shared
- * indicators. If there are few trials, they run several times, so that the second half is free of this. Pruning is left out of
- * the estimate, so a pruned search takes less.
+ * indicators. If there are few trials, they run several times, so that the second half is free of this.
+ * Pruning is left out of the estimate, so a pruned search takes less.
  *
  * @param runner with one thread
  * @param pilot maximum number of different trials to run

@@ -135,6 +135,6 @@ async function archivedError(
   const bot = named?.slug ?? bot_id;
   const events = `events 1 to ${last} of bot ${bot} are archived`;
   return new ServiceError('archived', where === undefined ? events : `${events}: ${where}`, {
-    remedy: `Restore this month and all later ones with \`service-local events restore ${bot} --month ${month ?? 'YYYY-MM'}\` on the server's machine.`,
+    remedy: `Restore the month and all later ones with \`service-local events restore ${bot} --month ${month ?? 'YYYY-MM'}\` on the server's machine.`,
   });
 }
